@@ -1,0 +1,196 @@
+"""One graded run as data: everything that a view, a store or a leaderboard needs, versioned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from judge.case import Case
+from judge.verdict import Rules, Verdict
+
+SCHEMA_VERSION = 1
+
+
+@dataclass
+class TensorError:
+    """How one returned tensor differs from the float64 reference.
+
+    max_abs: largest |actual − expected|.
+    max_ratio: largest |actual − expected| / (tolerance · (1 + |expected|)); above 1 is wrong.
+    place: index of that largest ratio. share_wrong: share of elements whose ratio is above 1.
+    """
+
+    tensor: str
+    max_abs: float
+    max_ratio: float
+    place: list[int]
+    share_wrong: float
+
+
+@dataclass
+class Timing:
+    """Timed calls of one case, in milliseconds, in the order in which they ran.
+
+    spread: (p90 − p10) / median.
+    """
+
+    samples_ms: list[float]
+    median_ms: float
+    min_ms: float
+    p10_ms: float
+    p90_ms: float
+    spread: float
+
+
+@dataclass
+class CaseResult:
+    """Verdict, errors, timing and score of one case.
+
+    detail: one line of plain text that says what happened, empty on PASS.
+    errors: of output and final_state, the worse of the judged calls each; None where not compared.
+    score: None where the case is not timed, has no baseline, or the verdict earns none yet; 0.0
+        where a timed case failed.
+    seconds: wall time by phase (prepare, first_call, run, collect, reference).
+    """
+
+    suite: str
+    case: Case
+    verdict: Verdict
+    detail: str
+    errors: list[TensorError] | None
+    timing: Timing | None
+    score: float | None
+    seconds: dict[str, float]
+
+
+@dataclass
+class SuiteScore:
+    """Plain mean over the timed cases of one suite that ran.
+
+    complete: whether every timed case of the suite's file ran; score is None without a baseline.
+    """
+
+    suite: str
+    weight: float | None
+    score: float | None
+    cases_run: int
+    cases_total: int
+    complete: bool
+    digest: str
+
+
+@dataclass
+class Score:
+    """Suite means and the total.
+
+    total: weighted mean of the weighted suites, None unless all of them ran in full.
+    graded: whether the total counts; why_not: the reason where it does not, else empty.
+    gate: passed, failed or not_run (the correctness suite did not run in full) or off (--no-gate).
+    """
+
+    suites: list[SuiteScore]
+    total: float | None
+    graded: bool
+    why_not: str
+    gate: str
+
+
+@dataclass
+class Baseline:
+    """Where t100 and t60 come from; one source for all cases of a total.
+
+    source: checkpoints, reference or none. name: the file or implementations used.
+    t100_ms, t60_ms: by case name; t60 is never below 1.25 · t100.
+    """
+
+    source: str
+    name: str
+    t100_ms: dict[str, float]
+    t60_ms: dict[str, float]
+    timings: dict[str, Timing]
+
+
+@dataclass
+class Protocol:
+    """How the cases were run.
+
+    clock: cuda_events or host_clock; official is False on the host's clock.
+    """
+
+    warmup: int
+    repetitions: int
+    seed: int
+    clock: str
+    official: bool
+    timeout_s: float
+
+
+@dataclass
+class Environment:
+    """The machine and the versions that decide the numbers; None where there is no such thing."""
+
+    device: str
+    device_name: str
+    sms: int | None
+    memory_gib: float | None
+    driver: str | None
+    cuda: str | None
+    torch: str
+    tilelang: str | None
+    python: str
+    platform: str
+    threads: int
+
+
+@dataclass
+class SubmissionInfo:
+    """What was graded.
+
+    digest: SHA-256 over the names and bytes of its files. log: path of its captured output.
+    """
+
+    name: str
+    path: str
+    digest: str
+    rules: Rules
+    rules_detail: str
+    log: str
+    log_cut: bool
+
+
+@dataclass
+class Record:
+    """One graded run. `created` is UTC in ISO 8601; `notes` are lines a reader must not miss."""
+
+    schema_version: int
+    judge_version: str
+    created: str
+    interrupted: bool
+    submission: SubmissionInfo
+    environment: Environment
+    protocol: Protocol
+    baseline: Baseline
+    results: list[CaseResult]
+    score: Score
+    notes: list[str]
+    seconds: float
+
+
+def to_json(record: Record) -> str:
+    """The record as indented JSON text."""
+    return msgspec.json.format(msgspec.json.encode(record), indent=2).decode()
+
+
+def from_json(text: str | bytes) -> Record:
+    """The record that `to_json` wrote.
+
+    Raises msgspec.ValidationError where a field is missing or of another type, and ValueError
+    where the record was written under another schema version.
+    """
+    record = msgspec.json.decode(text, type=Record)
+    if record.schema_version != SCHEMA_VERSION:
+        raise ValueError(
+            f"record has schema version {record.schema_version}, this judge reads {SCHEMA_VERSION}"
+        )
+    return record
