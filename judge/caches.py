@@ -1,0 +1,103 @@
+"""Where compiled kernels and logs lie."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+CACHE_VARIABLE = "GDN_JUDGE_CACHE"
+TARGET_VARIABLES = ("TILELANG_TARGET", "TILELANG_DEFAULT_TARGET")
+"""What TileLang 0.1.9 and later versions read their target from; part of a kernel's cache key."""
+
+_ROOT = Path(__file__).resolve().parents[1]
+_KERNEL_SOURCE = _ROOT / "reference" / "preprocess_tilelang.py"
+_COMPILE = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from reference.preprocess_tilelang import compile_kernels; compile_kernels()"
+)
+
+
+class CompileError(RuntimeError):
+    """The judge's own kernels do not compile; the text is the compiler's last line."""
+
+
+def cache_root() -> Path:
+    """The judge's folder: $GDN_JUDGE_CACHE, else gdn-judge below $XDG_CACHE_HOME or ~/.cache."""
+    if chosen := os.environ.get(CACHE_VARIABLE):
+        return Path(chosen).expanduser().resolve()
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser().resolve() / "gdn-judge"
+
+
+def judge_kernels() -> Path:
+    """TileLang's cache of the judge's own kernels; no child is told where it is."""
+    return cache_root() / "judge" / _compilers()
+
+
+def compile_judge_kernels() -> None:
+    """Compile the preprocessing kernels into `judge_kernels()` where it does not hold them.
+
+    In a process of its own, so that the judge needs no TileLang in its memory. Raises
+    CompileError with the last line of what went wrong.
+    """
+    source = hashlib.sha256(_KERNEL_SOURCE.read_bytes()).hexdigest()
+    targets = [os.environ.get(name, "") for name in TARGET_VARIABLES]
+    marker = judge_kernels() / "compiled"
+    wanted = "\n".join([source, *targets])
+    if marker.is_file() and marker.read_text() == wanted:
+        return
+    judge_kernels().mkdir(parents=True, exist_ok=True)
+    environment = os.environ | {
+        "TILELANG_CACHE_DIR": str(judge_kernels()),
+        "TILELANG_TMP_DIR": str(judge_kernels() / "tmp"),
+    }
+    finished = subprocess.run(
+        [sys.executable, "-P", "-c", _COMPILE, str(_ROOT)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if finished.returncode != 0:
+        lines = (finished.stderr or finished.stdout).strip().splitlines()
+        raise CompileError(lines[-1] if lines else f"exit status {finished.returncode}")
+    marker.write_text(wanted)
+
+
+def submission_caches(digest: str) -> dict[str, str]:
+    """Environment variables that send what a submission compiles into a folder of its own.
+
+    The folder is keyed by the submission's content and by the compilers' versions.
+    """
+    folder = cache_root() / "submissions" / digest[:24] / _compilers()
+    return {
+        "TILELANG_CACHE_DIR": str(folder / "tilelang"),
+        "TILELANG_TMP_DIR": str(folder / "tilelang" / "tmp"),
+        "TRITON_CACHE_DIR": str(folder / "triton"),
+        "TORCH_EXTENSIONS_DIR": str(folder / "torch_extensions"),
+        "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
+    }
+
+
+def copy_judge_kernels(folder: Path) -> None:
+    """Give a child a copy of the judge's compiled kernels, so that it never sees the original."""
+    source = judge_kernels()
+    if source.is_dir():
+        shutil.copytree(source, folder, dirs_exist_ok=True)
+
+
+def log_folder() -> Path:
+    """Folder of the submissions' logs."""
+    return cache_root() / "logs"
+
+
+def _compilers() -> str:
+    try:
+        return f"tilelang-{metadata.version('tilelang')}"
+    except metadata.PackageNotFoundError:
+        return "tilelang-none"

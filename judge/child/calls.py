@@ -1,0 +1,79 @@
+"""Calling the submission inside the child: once, or timed as the lab times."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+Result = object
+
+
+@dataclass
+class TimedCalls:
+    """Milliseconds of each timed call, and what the first (copied) and the last one returned."""
+
+    samples_ms: list[float]
+    first: Result
+    last: Result
+
+
+def time_calls(
+    call: Callable[[], Result], warmup: int, repetitions: int, device: torch.device
+) -> TimedCalls:
+    """Warm up, then time each call on an otherwise idle device (lab.md, judging rules).
+
+    On CUDA a pair of events around each call, on a CPU the host's clock. The profiler range
+    (cudaProfilerStart, cudaProfilerStop) encloses exactly the timed calls. The first timed
+    result is copied between two calls, outside the timed intervals.
+    """
+    for _ in range(warmup):
+        call()
+    time_one = _time_with_events if device.type == "cuda" else _time_with_host_clock
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+        torch.cuda.profiler.start()
+    samples_ms: list[float] = []
+    first: Result = None
+    last: Result = None
+    for repetition in range(repetitions):
+        last = (
+            None  # freed before the call, so that its memory can serve again as in the lab's loop
+        )
+        milliseconds, last = time_one(call)
+        samples_ms.append(milliseconds)
+        if repetition == 0:
+            first = copy_of(last)
+    if device.type == "cuda":
+        torch.cuda.profiler.stop()
+    return TimedCalls(samples_ms, first, last)
+
+
+def copy_of(result: Result) -> Result:
+    """The result with its tensors copied, so that later calls cannot change it."""
+    if not isinstance(result, tuple | list):
+        return result
+    copied = tuple(
+        item.detach().clone() if isinstance(item, torch.Tensor) else item for item in result
+    )
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+    return copied
+
+
+def _time_with_events(call: Callable[[], Result]) -> tuple[float, Result]:
+    start = torch.cuda.Event(enable_timing=True)
+    end = torch.cuda.Event(enable_timing=True)
+    start.record()
+    result = call()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end), result
+
+
+def _time_with_host_clock(call: Callable[[], Result]) -> tuple[float, Result]:
+    start = time.perf_counter_ns()
+    result = call()
+    return (time.perf_counter_ns() - start) / 1e6, result

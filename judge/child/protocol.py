@@ -1,0 +1,157 @@
+"""What the judge and a child say to each other over their socket.
+
+A message is a 4-byte big-endian length and that many bytes of JSON, one of the types below.
+`Ran` and a `Collected` that carries tensors are followed by raw bytes whose number the judge
+computes itself from the request and the case. Nothing that comes from a child is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+
+import msgspec
+
+from judge.case import Case
+
+MAX_MESSAGE_BYTES = 64 * 1024
+_LENGTH = struct.Struct(">I")
+
+
+class Load(msgspec.Struct, tag=True, frozen=True):
+    """Import the submission. Answer: Loaded or Failed."""
+
+
+class Prepare(msgspec.Struct, tag=True, frozen=True):
+    """Make the inputs of a case and preprocess them. Answer: Prepared or Failed."""
+
+    case: Case
+    seed: int
+
+
+class Call(msgspec.Struct, tag=True, frozen=True):
+    """Call the submission once, untimed; kernels are compiled here. Answer: Called or Failed."""
+
+
+class Run(msgspec.Struct, tag=True, frozen=True):
+    """Warm up, then time calls. Answer: Ran and `repetitions` float64 milliseconds, or Failed."""
+
+    warmup: int
+    repetitions: int
+
+
+class Collect(msgspec.Struct, tag=True, frozen=True):
+    """Hand over what a call returned: the untimed `call`, or the `first` or `last` timed one.
+
+    Answer: Collected; where its `problem` is empty, the bytes of output and final_state follow.
+    """
+
+    which: str
+
+
+class Close(msgspec.Struct, tag=True, frozen=True):
+    """End the process. No answer."""
+
+
+class Ready(msgspec.Struct, tag=True, frozen=True):
+    """The child has started and holds the judge's own kernels."""
+
+
+class Loaded(msgspec.Struct, tag=True, frozen=True):
+    """The submission is imported and exports the function."""
+
+
+class Prepared(msgspec.Struct, tag=True, frozen=True):
+    """The inputs exist on the child's device; digests of their contents by argument name."""
+
+    digests: dict[str, str]
+
+
+class Called(msgspec.Struct, tag=True, frozen=True):
+    """A call returned. tilelang_launches: TileLang kernels that it launched.
+
+    forbidden: modules loaded by now that the rules forbid.
+    """
+
+    tilelang_launches: int
+    forbidden: list[str]
+
+
+class Ran(msgspec.Struct, tag=True, frozen=True):
+    """All calls returned; the samples follow."""
+
+    forbidden: list[str]
+
+
+class Collected(msgspec.Struct, tag=True, frozen=True):
+    """What a call returned: `problem` says in one line why it is no result, else it is empty.
+
+    digests: of the inputs as they are now.
+    """
+
+    problem: str
+    digests: dict[str, str]
+
+
+class Failed(msgspec.Struct, tag=True, frozen=True):
+    """An exception ended the request. error: its type and last line.
+
+    compiling: raised while TileLang, TVM or nvcc compiled. needs_cuda: raised for want of CUDA.
+    """
+
+    error: str
+    compiling: bool
+    needs_cuda: bool
+
+
+Request = Load | Prepare | Call | Run | Collect | Close
+Reply = Ready | Loaded | Prepared | Called | Ran | Collected | Failed
+
+_ENCODER = msgspec.json.Encoder()
+_REQUESTS = msgspec.json.Decoder(Request)
+_REPLIES = msgspec.json.Decoder(Reply)
+
+
+class ProtocolError(Exception):
+    """The other side sent something that is no message."""
+
+
+def encode(message: Request | Reply) -> bytes:
+    """Length and JSON of a message."""
+    body = _ENCODER.encode(message)
+    return _LENGTH.pack(len(body)) + body
+
+
+def message_length(header: bytes) -> int:
+    """Number of JSON bytes that follow a 4-byte header; ProtocolError where it is too large."""
+    (length,) = _LENGTH.unpack(header)
+    if length > MAX_MESSAGE_BYTES:
+        raise ProtocolError(f"a message of {length} bytes; at most {MAX_MESSAGE_BYTES} are read")
+    return length
+
+
+def decode_reply(body: bytes) -> Reply:
+    """The reply in a message's JSON bytes; ProtocolError where it is none."""
+    try:
+        return _REPLIES.decode(body)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise ProtocolError(f"not a reply: {error}") from None
+
+
+def receive_request(channel: socket.socket) -> Request:
+    """The next request, waited for; EOFError where the judge has gone."""
+    length = message_length(_receive_exactly(channel, _LENGTH.size))
+    return _REQUESTS.decode(_receive_exactly(channel, length))
+
+
+HEADER_BYTES = _LENGTH.size
+
+
+def _receive_exactly(channel: socket.socket, count: int) -> bytes:
+    data = bytearray()
+    while len(data) < count:
+        part = channel.recv(count - len(data))
+        if not part:
+            raise EOFError("the judge closed the channel")
+        data += part
+    return bytes(data)

@@ -1,0 +1,276 @@
+"""Inside the child: serve the judge's requests with the submission's code.
+
+Nothing in this process knows an expected result. The judge believes no reply further than its
+type: it knows the sizes it reads, and compares results itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import signal
+import socket
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import torch
+
+from judge.case import HEAD_DIM, Case
+from judge.child.calls import TimedCalls, time_calls
+from judge.child.failure import describe
+from judge.child.lab_modules import LAB_PACKAGE, install_lab_modules
+from judge.child.protocol import (
+    Call,
+    Called,
+    Close,
+    Collect,
+    Collected,
+    Failed,
+    Load,
+    Loaded,
+    Prepare,
+    Prepared,
+    Ran,
+    Ready,
+    Reply,
+    Request,
+    Run,
+    encode,
+    receive_request,
+)
+from judge.digest import tensor_digest
+from judge.problem import make_inputs
+from judge.rules import FORBIDDEN_MODULES
+from reference.preprocess import preprocess_for
+
+FUNCTION = "gdn_prefill_forward"
+ARGUMENTS = ("q", "k", "v", "g_cumsum", "beta", "A", "initial_state")
+PACKAGE = "student"
+_PR_SET_PDEATHSIG = 1
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """How a child is started; it travels as JSON on its command line.
+
+    device: torch device. folder: holds the package `student` with the submission's files.
+    entry: module file inside it. threads: CPU threads for torch. judge_root: folder of the judge.
+    environment: variables set once the judge's own kernels are loaded (compile caches).
+    """
+
+    device: str
+    folder: str
+    entry: str
+    threads: int
+    judge_root: str
+    environment: dict[str, str]
+
+
+def main(channel_fd: int, settings_json: str) -> None:
+    """Load what the judge needs, hide it, then serve until Close or the judge's end."""
+    _die_with_parent()
+    settings = msgspec.json.decode(settings_json, type=Settings)
+    channel = socket.socket(fileno=channel_fd)
+    torch.set_num_threads(settings.threads)
+    worker = Worker(settings)
+    os.environ.update(settings.environment)
+    install_lab_modules()
+    _hide_judge(settings.judge_root)
+    sys.path[:0] = [str(Path(settings.folder) / PACKAGE), settings.folder]
+    channel.sendall(encode(Ready()))
+    while True:
+        try:
+            request = receive_request(channel)
+        except EOFError:
+            return
+        if isinstance(request, Close):
+            return
+        reply, payloads = worker.answer(request)
+        channel.sendall(encode(reply))
+        for payload in payloads:
+            channel.sendall(payload)
+
+
+class Worker:
+    """The submission's function, the inputs of the current case and what the calls returned."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._device = torch.device(settings.device)
+        self._preprocess = preprocess_for(self._device)
+        self._function: Callable[..., object] | None = None
+        self._case: Case | None = None
+        self._arguments: tuple[torch.Tensor | None, ...] = ()
+        self._results: dict[str, object] = {}
+
+    def answer(self, request: Request) -> tuple[Reply, list[memoryview]]:
+        """Do what a request asks; an exception on the way becomes Failed, its traceback logged."""
+        try:
+            match request:
+                case Load():
+                    return self._load(), []
+                case Prepare():
+                    return self._prepare(request), []
+                case Call():
+                    return self._call(), []
+                case Run():
+                    return self._run(request)
+                case Collect():
+                    return self._collect(request)
+        except BaseException as error:
+            traceback.print_exc()
+            sys.stderr.flush()
+            return describe(error, self._device.type), []
+        raise AssertionError(f"unhandled request {request!r}")
+
+    def _load(self) -> Loaded | Failed:
+        module = importlib.import_module(f"{PACKAGE}.{Path(self._settings.entry).stem}")
+        function = getattr(module, FUNCTION, None)
+        if not callable(function):
+            return Failed(
+                error=f"{self._settings.entry} exports no function {FUNCTION}",
+                compiling=False,
+                needs_cuda=False,
+            )
+        self._function = function
+        return Loaded()
+
+    def _prepare(self, request: Prepare) -> Prepared:
+        self._results.clear()
+        self._arguments = ()
+        self._case = request.case
+        inputs = make_inputs(request.case, request.seed, self._device)
+        g_cumsum, inverse = self._preprocess(inputs.k, inputs.raw_g, inputs.beta)
+        self._arguments = (
+            inputs.q,
+            inputs.k,
+            inputs.v,
+            g_cumsum,
+            inputs.beta,
+            inverse,
+            inputs.initial_state,
+        )
+        return Prepared(self._digests())
+
+    def _call(self) -> Called:
+        with _CountedLaunches() as launches:
+            self._results["call"] = self._function(*self._arguments)
+            self._synchronize()
+        return Called(launches.count, self._forbidden_loaded())
+
+    def _run(self, request: Run) -> tuple[Ran, list[memoryview]]:
+        self._results.clear()
+        function, arguments = self._function, self._arguments
+        timed: TimedCalls = time_calls(
+            lambda: function(*arguments), request.warmup, request.repetitions, self._device
+        )
+        self._synchronize()
+        self._results = {"first": timed.first, "last": timed.last}
+        samples = torch.tensor(timed.samples_ms, dtype=torch.float64)
+        return Ran(self._forbidden_loaded()), [memoryview(samples.numpy()).cast("B")]
+
+    def _collect(self, request: Collect) -> tuple[Collected, list[memoryview]]:
+        result = self._results.pop(request.which)
+        self._synchronize()
+        problem = result_problem(result, self._case, self._device)
+        digests = self._digests()
+        if problem:
+            return Collected(problem, digests), []
+        return Collected("", digests), [_raw_bytes(tensor) for tensor in result]
+
+    def _digests(self) -> dict[str, str]:
+        return {
+            name: tensor_digest(tensor)
+            for name, tensor in zip(ARGUMENTS, self._arguments, strict=True)
+            if tensor is not None
+        }
+
+    def _forbidden_loaded(self) -> list[str]:
+        """Forbidden modules in memory, those excepted that are the submission's own files."""
+        return sorted(
+            name
+            for name in FORBIDDEN_MODULES - {LAB_PACKAGE}
+            if (module := sys.modules.get(name)) is not None
+            and not str(getattr(module, "__file__", "")).startswith(self._settings.folder)
+        )
+
+    def _synchronize(self) -> None:
+        if self._device.type == "cuda":
+            torch.cuda.synchronize()
+
+
+def result_problem(result: object, case: Case, device: torch.device) -> str:
+    """Why a returned object is not (output, final_state) of this case; empty where it is."""
+    if not isinstance(result, tuple | list) or len(result) != 2:
+        return f"returned {_kind(result)}, expected a tuple (output, final_state)"
+    wanted = {
+        "output": ((case.batch, case.tokens, case.v_heads, HEAD_DIM), torch.bfloat16),
+        "final_state": ((case.batch, case.v_heads, HEAD_DIM, HEAD_DIM), torch.float32),
+    }
+    for (name, (shape, dtype)), tensor in zip(wanted.items(), result, strict=True):
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+            return f"{name} is {_kind(tensor)}, expected a torch.Tensor"
+        if tuple(tensor.shape) != shape:
+            return f"{name} has shape {list(tensor.shape)}, expected {list(shape)}"
+        if tensor.dtype != dtype:
+            return f"{name} has dtype {_short(tensor.dtype)}, expected {_short(dtype)}"
+        if tensor.device.type != device.type:
+            return f"{name} is on {tensor.device}, expected {device}"
+        if tensor.layout != torch.strided:
+            return f"{name} has layout {_short(tensor.layout)}, expected strided"
+    return ""
+
+
+class _CountedLaunches:
+    """Counts the launches of TileLang kernels inside a with block."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._original: Callable[..., object] | None = None
+
+    def __enter__(self) -> _CountedLaunches:
+        kernel_module = sys.modules.get("tilelang.jit.kernel")
+        if kernel_module is not None:
+            self._kernel_class = kernel_module.JITKernel
+            self._original = original = self._kernel_class.__call__
+
+            def counted(kernel: object, *args: object, **kwargs: object) -> object:
+                self.count += 1
+                return original(kernel, *args, **kwargs)
+
+            self._kernel_class.__call__ = counted
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._original is not None:
+            self._kernel_class.__call__ = self._original
+
+
+def _raw_bytes(tensor: torch.Tensor) -> memoryview:
+    words = tensor.detach().contiguous().cpu().reshape(-1).view(torch.uint8)
+    return memoryview(words.numpy())
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, tuple | list):
+        return f"a {type(value).__name__} of {len(value)}"
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
+def _short(value: torch.dtype | torch.layout) -> str:
+    return str(value).removeprefix("torch.")
+
+
+def _hide_judge(judge_root: str) -> None:
+    """Forget the judge's modules, so that a participant's `judge.py` is the participant's."""
+    for name in list(sys.modules):
+        if name.partition(".")[0] in ("judge", "reference"):
+            del sys.modules[name]
+    sys.path[:] = [entry for entry in sys.path if entry != judge_root]
+
+
+def _die_with_parent() -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

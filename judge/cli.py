@@ -1,0 +1,216 @@
+"""The command line: options and wiring."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+import click
+import torch
+from rich.console import Console
+
+from judge import __version__
+from judge.baseline import choose
+from judge.caches import CompileError, compile_judge_kernels
+from judge.case import Case, Suite
+from judge.checkpoints import BaselineError
+from judge.child.process import ChildOptions, default_memory_limit
+from judge.device import DeviceError, child_view, choose_device, gpu_identity
+from judge.environment import capture
+from judge.gpu_lock import gpu_lock
+from judge.grading import Plan, grade
+from judge.progress import TerminalProgress
+from judge.record import Record, to_json
+from judge.session import Limits, Repetitions
+from judge.submission import SubmissionError, find_submission
+from judge.suites import CaseFileError, load_suites, select_cases
+from judge.threads import available_cores
+from judge.verdict import Verdict
+from judge.views.csv_rows import full_csv, lab_csv
+from judge.views.table import print_table
+
+ROOT = Path(__file__).resolve().parents[1]
+CASES = ROOT / "cases"
+STARTER = ROOT / "submissions" / "starter"
+DEFAULT_SUITE = "public"
+DEFAULT_COUNT = {"cuda": Repetitions(10, 100), "cpu": Repetitions(1, 3)}
+INTERRUPTED = 130
+
+
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="gdn-judge")
+@click.option("--case", "case_names", multiple=True, metavar="NAME", help="A case; repeatable.")
+@click.option(
+    "--suite",
+    "suite_names",
+    multiple=True,
+    metavar="NAME",
+    help="All cases of a suite: public (the default), hidden, correctness, smoke; repeatable.",
+)
+@click.option(
+    "--cases",
+    "cases_file",
+    type=click.Path(path_type=Path),
+    help="A suite file to use in place of the ones in cases/.",
+)
+@click.option(
+    "--submission", type=click.Path(path_type=Path), default=STARTER, help="Default: the starter."
+)
+@click.option("--warmup", type=click.IntRange(min=0), help="Warm-up calls: 10 on CUDA, 1 on a CPU.")
+@click.option(
+    "--repetitions", type=click.IntRange(min=1), help="Timed calls: 100 on CUDA, 3 on a CPU."
+)
+@click.option(
+    "--output-format",
+    type=click.Choice(["table", "csv", "csv-full", "json"]),
+    default="table",
+    help="csv is the lab's own three columns. Default: table.",
+)
+@click.option("--device", default="auto", metavar="auto|cuda|cuda:N|cpu", help="Default: auto.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=42, help="Default: 42.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=Limits.run,
+    metavar="SECONDS",
+    help="Limit for the timed run of a case; compiling and importing have their own. Default: 300.",
+)
+@click.option(
+    "--baseline",
+    default="auto",
+    metavar="auto|checkpoints|live|reference|FILE",
+    help="Where t100 and t60 come from. Default: checkpoints that fit this device, else reference.",
+)
+@click.option("--no-gate", is_flag=True, help="Practice: failed correctness cases cost nothing.")
+@click.pass_context
+def main(
+    context: click.Context,
+    case_names: tuple[str, ...],
+    suite_names: tuple[str, ...],
+    cases_file: Path | None,
+    submission: Path,
+    warmup: int | None,
+    repetitions: int | None,
+    output_format: str,
+    device: str,
+    seed: int,
+    timeout: float,
+    baseline: str,
+    no_gate: bool,
+) -> None:
+    """Grade a Gated DeltaNet prefill submission: is it right, how fast is it, what does it score.
+
+    Data goes to standard output, everything else to standard error. Exit status: 0 all cases
+    passed, 1 something failed, 2 wrong usage, 130 interrupted.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    errors = Console(stderr=True)
+    with _usage_errors():
+        suites, cases = _chosen_cases(cases_file, suite_names, case_names)
+        found = find_submission(submission)
+        torch_device = choose_device(device)
+        environment = capture(torch_device)
+        choice = choose(baseline, [case for _, case in cases], environment, CASES / "checkpoints")
+    count = DEFAULT_COUNT[torch_device.type]
+    child_device, visible_devices = child_view(torch_device)
+    plan = Plan(
+        submission=found,
+        suites=suites,
+        cases=cases,
+        device=torch_device,
+        environment=environment,
+        child=ChildOptions(
+            device=child_device,
+            visible_devices=visible_devices,
+            threads=available_cores(),
+            memory_limit=default_memory_limit(),
+        ),
+        seed=seed,
+        count=Repetitions(
+            count.warmup if warmup is None else warmup,
+            count.repetitions if repetitions is None else repetitions,
+        ),
+        limits=Limits(run=timeout),
+        choice=choice,
+        gate=not no_gate,
+    )
+    record = _run(plan, errors)
+    _show(record, output_format)
+    context.exit(_exit_status(record))
+
+
+def _run(plan: Plan, errors: Console) -> Record:
+    torch.set_num_threads(plan.child.threads)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    progress = TerminalProgress(errors)
+    on_cuda = plan.device.type == "cuda"
+    lock = gpu_lock(gpu_identity(plan.device), _say) if on_cuda else nullcontext()
+    try:
+        with lock:
+            if on_cuda:
+                progress.message("compiling the judge's own kernels")
+                compile_judge_kernels()
+            return grade(plan, progress)
+    except CompileError as error:
+        raise click.ClickException(f"the judge's own kernels do not compile: {error}") from None
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    finally:
+        progress.close()
+
+
+def _chosen_cases(
+    cases_file: Path | None, suite_names: Sequence[str], case_names: Sequence[str]
+) -> tuple[list[Suite], list[tuple[str, Case]]]:
+    files = [cases_file] if cases_file else sorted(CASES.glob("*.yaml"))
+    suites = load_suites(files)
+    if not (cases_file or suite_names or case_names):
+        suite_names = [DEFAULT_SUITE]
+    chosen = select_cases(suites, suite_names, case_names)
+    taking_part = [suite for suite in suites if any(suite is of for of, _ in chosen)]
+    return taking_part, [(suite.name, case) for suite, case in chosen]
+
+
+def _show(record: Record, output_format: str) -> None:
+    if output_format == "table":
+        print_table(record, Console())
+    elif output_format == "json":
+        click.echo(to_json(record))
+    else:
+        click.echo(lab_csv(record) if output_format == "csv" else full_csv(record), nl=False)
+    if output_format in ("csv", "csv-full"):
+        for note in record.notes:
+            _say(note)
+        if not record.protocol.official:
+            _say("timing is not official: host clock of a CPU")
+        for result in record.results:
+            if result.verdict is not Verdict.PASS:
+                _say(f"{result.case.name}: {result.verdict}: {result.detail}")
+
+
+def _exit_status(record: Record) -> int:
+    if record.interrupted:
+        return INTERRUPTED
+    return 0 if all(result.verdict is Verdict.PASS for result in record.results) else 1
+
+
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    try:
+        yield
+    except (CaseFileError, SubmissionError, DeviceError, BaselineError) as error:
+        raise _WrongUsage(str(error)) from None
+
+
+class _WrongUsage(click.ClickException):
+    """One line, exit status 2."""
+
+    exit_code = 2
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)

@@ -1,0 +1,39 @@
+"""The judge's use of `reference/`: expected results, and the baseline as a submission."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from judge.case import Case
+from judge.checking import Expected
+from judge.problem import make_inputs
+from judge.submission import Submission, submission_from
+from reference.chunked import float64_reference
+
+_REFERENCE = Path(__file__).resolve().parents[1] / "reference"
+_BASELINE_FILES = {
+    "cuda": ("simple_tilelang.py",),
+    "cpu": ("torch_float32.py", "chunked.py", "__init__.py"),
+}
+
+
+def expected_result(case: Case, seed: int, device: torch.device) -> Expected:
+    """The float64 reference of a case, from its raw inputs, on `device`."""
+    inputs = make_inputs(case, seed, device)
+    output, final_state = float64_reference(
+        inputs.q, inputs.k, inputs.v, inputs.raw_g, inputs.beta, inputs.initial_state
+    )
+    return Expected(output, final_state)
+
+
+def baseline_submission(device_type: str) -> Submission:
+    """The implementation in reference/ that the scores of a device are measured against.
+
+    It runs like any submission: in a child, from its own copy of the files that it needs.
+    """
+    entry, *helpers = _BASELINE_FILES[device_type]
+    files = {entry: (_REFERENCE / entry).read_bytes()}
+    files |= {f"{_REFERENCE.name}/{name}": (_REFERENCE / name).read_bytes() for name in helpers}
+    return submission_from("reference", str(_REFERENCE / entry), entry, files)

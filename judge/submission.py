@@ -1,0 +1,103 @@
+"""Finding a submission on disk and taking a snapshot of it."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+ENTRY = "tilelang_fwd.py"
+STUDENT_FOLDER = "student"
+MAX_FILES = 2000
+MAX_BYTES = 64 * 1024 * 1024
+_SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules"})
+
+
+class SubmissionError(ValueError):
+    """A path that is no submission; the text is one line that says what would be."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A participant's files as they were when grading began.
+
+    entry: the module file that exports the function, among `files`. files: contents by path
+    relative to the submission's folder. digest: SHA-256 over names and contents, hexadecimal.
+    """
+
+    name: str
+    path: str
+    entry: str
+    files: dict[str, bytes]
+    digest: str
+
+    def install(self, folder: Path) -> None:
+        """Write the files below `folder`."""
+        for name, content in self.files.items():
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+
+
+def find_submission(path: Path) -> Submission:
+    """Read the submission at `path`.
+
+    A folder with tilelang_fwd.py in it, a folder that holds such a folder as student/, or one .py
+    file that stands alone. Raises SubmissionError.
+    """
+    if path.is_file():
+        if path.suffix != ".py":
+            raise SubmissionError(
+                f"{path}: not a .py file; give a .py file or a folder with {ENTRY}"
+            )
+        if path.name == ENTRY:
+            return _snapshot(path.resolve().parent, path)
+        try:
+            files = {path.name: path.read_bytes()}
+        except OSError as error:
+            raise SubmissionError(f"{path}: {error.strerror}") from None
+        return submission_from(path.stem, str(path), path.name, files)
+    for folder in (path, path / STUDENT_FOLDER):
+        if (folder / ENTRY).is_file():
+            return _snapshot(folder.resolve(), path)
+    if not path.exists():
+        raise SubmissionError(f"{path}: no such file or folder")
+    raise SubmissionError(
+        f"{path}: holds neither {ENTRY} nor {STUDENT_FOLDER}/{ENTRY}; add the file that exports "
+        "gdn_prefill_forward"
+    )
+
+
+def _snapshot(folder: Path, given: Path) -> Submission:
+    files: dict[str, bytes] = {}
+    total = 0
+    try:
+        for file in sorted(folder.rglob("*")):
+            relative = file.relative_to(folder)
+            hidden = any(
+                part.startswith(".") or part in _SKIPPED_FOLDERS for part in relative.parts
+            )
+            if hidden or file.suffix == ".pyc" or not file.is_file():
+                continue
+            if not file.resolve().is_relative_to(folder):
+                raise SubmissionError(f"{file}: links out of the submission; copy the file instead")
+            total += file.stat().st_size
+            if total > MAX_BYTES or len(files) >= MAX_FILES:
+                raise SubmissionError(
+                    f"{folder}: more than {MAX_FILES} files or {MAX_BYTES >> 20} MiB; "
+                    "remove what the kernel does not need"
+                )
+            files[relative.as_posix()] = file.read_bytes()
+    except OSError as error:
+        raise SubmissionError(f"{error.filename}: {error.strerror}") from None
+    name = folder.parent.name if folder.name == STUDENT_FOLDER else folder.name
+    return submission_from(name, str(given), ENTRY, files)
+
+
+def submission_from(name: str, path: str, entry: str, files: dict[str, bytes]) -> Submission:
+    """A submission of these files; its digest follows from them."""
+    digest = hashlib.sha256()
+    for file, content in sorted(files.items()):
+        digest.update(f"{file}\0{len(content)}\0".encode())
+        digest.update(content)
+    return Submission(name, path, entry, files, digest.hexdigest())
