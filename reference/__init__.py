@@ -1,0 +1,1 @@
+"""The operator in PyTorch: float64 truth, untimed preprocessing, baselines and an error model."""

@@ -1,0 +1,98 @@
+"""The untimed preprocessing: per-chunk prefix sums of the gate and inverses of the KKT matrices.
+
+PyTorch on a CPU, TileLang kernels (`reference.preprocess_tilelang`) on CUDA: `preprocess_for`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+
+CHUNK = 64
+HEAD_DIM = 128
+
+Preprocess = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+
+
+def preprocess_for(device: torch.device) -> Preprocess:
+    """The preprocessing for tensors on `device`: (k, raw_g, beta) -> (g_cumsum, A).
+
+    k: [B, T, Hq, 128] bfloat16; raw_g, beta: [B, T, Hv] float32;
+    g_cumsum: [B, T, Hv] float32; A: [B, T, Hv, 64] bfloat16.
+
+    Everything the returned function needs is imported here, once: it keeps working after
+    `reference` has left sys.modules. Raises ImportError on CUDA where TileLang is missing.
+    """
+    if device.type == "cuda":
+        from reference.preprocess_tilelang import chunk_cumsum, gated_kkt_inverse
+    else:
+        chunk_cumsum, gated_kkt_inverse = chunk_cumsum_torch, gated_kkt_inverse_torch
+
+    def preprocess(
+        k: torch.Tensor, raw_g: torch.Tensor, beta: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        g_cumsum = chunk_cumsum(raw_g)
+        return g_cumsum, gated_kkt_inverse(k, g_cumsum, beta)
+
+    return preprocess
+
+
+def chunk_cumsum_torch(raw_g: torch.Tensor) -> torch.Tensor:
+    """Prefix sum of raw_g [B, T, Hv] that restarts at every 64th token: float32, same shape.
+
+    Summed in float64 and rounded once.
+    """
+    batch, tokens, heads = raw_g.shape
+    padded = F.pad(raw_g.double(), (0, 0, 0, -tokens % CHUNK))
+    sums = padded.view(batch, -1, CHUNK, heads).cumsum(dim=2)
+    return sums.view(batch, -1, heads)[:, :tokens].float()
+
+
+def gated_kkt_inverse_torch(
+    k: torch.Tensor, g_cumsum: torch.Tensor, beta: torch.Tensor
+) -> torch.Tensor:
+    """A [B, T, Hv, 64] bfloat16 from k [B, T, Hq, 128] and g_cumsum, beta [B, T, Hv] float32.
+
+    Row t holds row t mod 64 of its chunk's inverse; columns past the end of the last chunk are
+    zero. Computed in float64, rounded once.
+    """
+    batch, tokens, heads = g_cumsum.shape
+    A = torch.zeros(batch, tokens, heads, CHUNK, dtype=torch.bfloat16, device=k.device)
+    for start in range(0, tokens, CHUNK):
+        rows = slice(start, min(start + CHUNK, tokens))
+        inverse = kkt_inverse(
+            k[:, rows].transpose(1, 2).double(),
+            g_cumsum[:, rows].transpose(1, 2).double(),
+            beta[:, rows].transpose(1, 2).double(),
+        )
+        A[:, rows, :, : inverse.shape[-1]] = inverse.transpose(1, 2).to(torch.bfloat16)
+    return A
+
+
+def kkt_inverse(k: torch.Tensor, g: torch.Tensor, beta: torch.Tensor) -> torch.Tensor:
+    """(I + strict_lower(diag(beta) · (K Kᵀ ⊙ exp(g_i − g_j))))⁻¹ of one chunk of n tokens.
+
+    k: [B, Hq, n, 128]; g, beta: [B, Hv, n]; returns [B, Hv, n, n], all in k's dtype.
+    """
+    batch, qk_heads, length, _ = k.shape
+    kkt = (k @ k.mT).unsqueeze(2)
+    decay = lower_decay(g).view(batch, qk_heads, -1, length, length)
+    gated = (kkt * decay).view(batch, -1, length, length) * beta.unsqueeze(-1)
+    identity = torch.eye(length, dtype=k.dtype, device=k.device)
+    # unitriangular: the diagonal is taken as 1 and nothing above it is read
+    return torch.linalg.solve_triangular(
+        gated, identity.expand_as(gated), upper=False, unitriangular=True
+    )
+
+
+def lower_decay(g: torch.Tensor) -> torch.Tensor:
+    """exp(g_i − g_j) for i >= j and 0 above the diagonal: g [..., n] -> [..., n, n].
+
+    Masked before exp: above the diagonal the difference is positive, and where gates are strong
+    its exponential overflows.
+    """
+    difference = g.unsqueeze(-1) - g.unsqueeze(-2)
+    above = torch.ones_like(difference, dtype=torch.bool).triu(1)
+    return difference.masked_fill(above, -torch.inf).exp()
