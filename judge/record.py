@@ -68,7 +68,8 @@ class CaseResult:
 class SuiteScore:
     """Plain mean over the timed cases of one suite that ran.
 
-    complete: whether every timed case of the suite's file ran; score is None without a baseline.
+    score: None without a baseline. cases_run, cases_total: timed cases, or all cases of a suite
+        that has no timed ones. complete: whether all of these ran, of the suite's whole file.
     """
 
     suite: str

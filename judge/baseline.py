@@ -1,0 +1,127 @@
+"""Which t100 and t60 a run is scored by: published checkpoints, or the reference timed with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from judge.case import Case
+from judge.checkpoints import BaselineError, CheckpointFile, fitting_checkpoints, load_checkpoints
+from judge.record import Baseline, Environment, Timing
+
+CHOICES = ("auto", "checkpoints", "live", "reference")
+LEAST_RATIO = 1.25
+"""t60 is never below this multiple of t100, so that the curve between them is never a cliff."""
+
+REFERENCE_RATIO = 4.0
+"""t60 / t100 where only one of them is measured."""
+
+REFERENCE_NAMES = {
+    "cuda": "reference/simple_tilelang.py, timed in this run, is t60; t100 = t60 / 4",
+    "cpu": "float32 PyTorch of reference/, timed in this run, is t100; t60 = 4 · t100",
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What `choose` decided: a baseline that is ready, or None to measure the reference.
+
+    reason: one line that says why, for the report's notes; empty where nothing needs saying.
+    """
+
+    baseline: Baseline | None
+    reason: str
+
+
+def choose(kind: str, cases: Sequence[Case], environment: Environment, checkpoints: Path) -> Choice:
+    """Decide on the baseline of a run from `--baseline` and the cases asked for.
+
+    kind: auto, checkpoints, live, reference, or the path of a checkpoint file.
+    cases: all cases of the run; those not timed need no baseline, and without a timed one nothing
+        is measured. checkpoints: folder of the checkpoint files that auto and checkpoints try.
+
+    Raises BaselineError where the choice cannot be met or a checkpoint file is wrong.
+    """
+    if kind == "live":
+        raise BaselineError(
+            "--baseline live: no public implementation is part of this judge yet; "
+            "use --baseline reference"
+        )
+    timed = [case for case in cases if case.timed]
+    if kind not in CHOICES:
+        if not Path(kind).is_file():
+            raise BaselineError(
+                f"--baseline {kind}: should be {', '.join(CHOICES)} or a checkpoint file"
+            )
+        file = load_checkpoints(Path(kind))
+        if not file.fits(environment):
+            raise BaselineError(
+                f"{file.path}: is for {file.device_pattern} with {file.sms} SMs, "
+                f"this device is {_device(environment)}"
+            )
+        return Choice(checkpoint_baseline(file, timed), "")
+    if not timed:
+        return Choice(no_baseline("no case of this run is timed"), "")
+    if kind == "reference":
+        return Choice(None, "")
+    problems = []
+    for file in fitting_checkpoints(checkpoints, environment):
+        try:
+            return Choice(checkpoint_baseline(file, timed), "")
+        except BaselineError as error:
+            problems.append(str(error))
+    problem = problems[0] if problems else f"no checkpoint file fits {_device(environment)}"
+    if kind == "checkpoints":
+        raise BaselineError(f"--baseline checkpoints: {problem}; use --baseline reference")
+    return Choice(None, f"baseline measured in this run: {problem}")
+
+
+def checkpoint_baseline(file: CheckpointFile, cases: Sequence[Case]) -> Baseline:
+    """The file's times for these timed cases, which it must all hold: one total, one source.
+
+    Raises BaselineError at the first case that it does not hold, or holds at another shape.
+    """
+    t100_ms: dict[str, float] = {}
+    t60_ms: dict[str, float] = {}
+    for case in cases:
+        shape = (case.batch, case.tokens, case.qk_heads, case.v_heads)
+        held = file.cases.get(case.name)
+        if held is None:
+            raise BaselineError(f"{file.path}: has no times for the timed case {case.name}")
+        if held.shape != shape:
+            raise BaselineError(
+                f"{file.path}: times of {case.name} are for B T Hq Hv {_sizes(held.shape)}, "
+                f"the case has {_sizes(shape)}"
+            )
+        t100_ms[case.name] = held.t100_ms
+        t60_ms[case.name] = max(held.t60_ms, LEAST_RATIO * held.t100_ms)
+    return Baseline("checkpoints", file.name, t100_ms, t60_ms, timings={})
+
+
+def reference_baseline(device_kind: str, timings: Mapping[str, Timing]) -> Baseline:
+    """The baseline from a reference implementation's timings, by case name, of the same run.
+
+    device_kind: on cuda the simple TileLang kernel was timed and is t60; on cpu the float32
+        PyTorch implementation was timed and is t100. The other is a factor of 4 away.
+    """
+    scale = 1.0 / REFERENCE_RATIO if device_kind == "cuda" else 1.0
+    t100_ms = {name: timing.median_ms * scale for name, timing in timings.items()}
+    t60_ms = {name: REFERENCE_RATIO * t100 for name, t100 in t100_ms.items()}
+    return Baseline(
+        "reference", REFERENCE_NAMES[device_kind], t100_ms, t60_ms, timings=dict(timings)
+    )
+
+
+def no_baseline(reason: str) -> Baseline:
+    """A baseline without times, for a run that has no scores; `reason` becomes its name."""
+    return Baseline("none", reason, {}, {}, timings={})
+
+
+def _device(environment: Environment) -> str:
+    sms = f" with {environment.sms} SMs" if environment.sms is not None else ""
+    return f"{environment.device_name}{sms}"
+
+
+def _sizes(shape: Sequence[int]) -> str:
+    return " ".join(str(size) for size in shape)

@@ -1,0 +1,1 @@
+"""Ways to show a Record; its JSON is `judge.record.to_json`."""
