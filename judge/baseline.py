@@ -57,7 +57,7 @@ def choose(kind: str, cases: Sequence[Case], environment: Environment, checkpoin
         file = load_checkpoints(Path(kind))
         if not file.fits(environment):
             raise BaselineError(
-                f"{file.path}: is for {file.device_pattern} with {file.sms} SMs, "
+                f"{file.path}: is for {file.device} with {file.sms} SMs, "
                 f"this device is {_device(environment)}"
             )
         return Choice(checkpoint_baseline(file, timed), "")

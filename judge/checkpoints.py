@@ -1,17 +1,28 @@
-"""Checkpoint files: published t100 and t60 of one device, as YAML."""
+"""Checkpoint files: published t100 and t60 of one device.
+
+Their form is described at the head of cases/checkpoints/h800-mig-1g.10gb.yaml.
+"""
 
 from __future__ import annotations
 
 import fnmatch
-import math
-from collections.abc import Hashable
+import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from judge.record import Environment
+from judge.yamlfile import CaseFileError, YamlFile
+
+FILE_KEYS = ("name", "device", "sms", "protocol", "source", "cases")
+SHAPE_KEYS = ("batch", "tokens", "qk_heads", "v_heads")
+CASE_KEYS = ("name", *SHAPE_KEYS, "t60_ms", "t100_ms")
+MAX_SIZE = 10_000_000
+LEAST_MS, MOST_MS = 1e-6, 1e9
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_TEXT = re.compile(r"\S.{0,499}")
 
 
 class BaselineError(ValueError):
@@ -34,13 +45,13 @@ class Checkpoint:
 class CheckpointFile:
     """Published times of one device.
 
-    device_pattern: shell pattern of the name that CUDA reports, any case; sms: its SM count.
+    device: shell pattern of the name that CUDA reports, any case; sms: its SM count.
     protocol, source: how the times were taken and where they were published.
     """
 
     name: str
     path: str
-    device_pattern: str
+    device: str
     sms: int
     protocol: str
     source: str
@@ -49,40 +60,20 @@ class CheckpointFile:
     def fits(self, environment: Environment) -> bool:
         """Whether the times hold for this device: its name matches and its SM count is equal."""
         return environment.sms == self.sms and fnmatch.fnmatchcase(
-            environment.device_name.lower(), self.device_pattern.lower()
+            environment.device_name.lower(), self.device.lower()
         )
 
 
 def load_checkpoints(path: Path) -> CheckpointFile:
     """Read one checkpoint file.
 
-    Raises BaselineError where it cannot be read, is not YAML, or a field is missing, unknown,
-    given twice or wrong.
+    Raises BaselineError with file, line and field where it cannot be read, is not YAML, or a
+    field is missing, unknown, given twice or wrong.
     """
     try:
-        raw = yaml.load(path.read_text(encoding="utf-8"), Loader=_StrictLoader)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise BaselineError(f"{path}: cannot be read: {reason}") from error
-    except yaml.MarkedYAMLError as error:
-        line = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
-        raise BaselineError(f"{path}: {line}{error.problem}") from error
-    except yaml.YAMLError as error:
-        raise BaselineError(f"{path}: not YAML: {str(error).splitlines()[0]}") from error
-    fields = _Fields(str(path), "", raw)
-    fields.only("checkpoints", "device", "protocol", "source", "cases")
-    device = fields.mapping("device")
-    device.only("name", "sms")
-    cases = fields.mapping("cases")
-    return CheckpointFile(
-        name=fields.text("checkpoints"),
-        path=str(path),
-        device_pattern=device.text("name"),
-        sms=device.count("sms"),
-        protocol=fields.text("protocol"),
-        source=fields.text("source"),
-        cases={name: _checkpoint(cases.mapping(name)) for name in cases.names()},
-    )
+        return _read(YamlFile(path))
+    except CaseFileError as error:
+        raise BaselineError(str(error)) from error
 
 
 def fitting_checkpoints(folder: Path, environment: Environment) -> list[CheckpointFile]:
@@ -94,83 +85,39 @@ def fitting_checkpoints(folder: Path, environment: Environment) -> list[Checkpoi
     return [file for file in files if file.fits(environment)]
 
 
-def _checkpoint(fields: _Fields) -> Checkpoint:
-    fields.only("shape", "t60", "t100")
-    t100, t60 = fields.time("t100"), fields.time("t60")
-    if t60 <= t100:
-        raise fields.error("t60", f"{t60} is not above t100, {t100}: a slower time is needed")
-    return Checkpoint(shape=fields.shape("shape"), t100_ms=t100, t60_ms=t60)
+def _read(file: YamlFile) -> CheckpointFile:
+    keys = file.mapping(file.root, "", FILE_KEYS, FILE_KEYS)
+    node = keys["cases"]
+    if not isinstance(node, yaml.SequenceNode) or not node.value:
+        raise file.fail(node, "cases", "must be a list of at least one case")
+    cases: dict[str, Checkpoint] = {}
+    for index, case_node in enumerate(node.value):
+        field = f"cases[{index}]"
+        case_keys = file.mapping(case_node, field, CASE_KEYS, CASE_KEYS)
+        name = file.text(case_keys["name"], f"{field}.name", _NAME, "a case's name")
+        if name in cases:
+            raise file.fail(case_keys["name"], f"{field}.name", f"{name} stands already above")
+        cases[name] = _checkpoint(file, case_keys, field)
+    return CheckpointFile(
+        name=file.text(keys["name"], "name", _NAME, "letters, digits, dot, dash, underscore"),
+        path=str(file.path),
+        device=file.text(keys["device"], "device", _TEXT, "a device's name or a pattern of it"),
+        sms=file.whole(keys["sms"], "sms", 1, 10_000),
+        protocol=file.text(keys["protocol"], "protocol", _TEXT, "text"),
+        source=file.text(keys["source"], "source", _TEXT, "text"),
+        cases=cases,
+    )
 
 
-class _Fields:
-    """One mapping of a file, with readers that name file and field where a value is wrong."""
-
-    def __init__(self, path: str, place: str, raw: Any) -> None:
-        self._path = path
-        self._place = place
-        if not isinstance(raw, dict) or not raw or not all(isinstance(key, str) for key in raw):
-            raise BaselineError(f"{path}: {place or 'file'}: should be a mapping of named fields")
-        self._raw: dict[str, Any] = raw
-
-    def error(self, field: str, problem: str) -> BaselineError:
-        place = f"{self._place}.{field}" if self._place else field
-        return BaselineError(f"{self._path}: {place}: {problem}")
-
-    def only(self, *names: str) -> None:
-        """All of these fields and no others."""
-        for name in self._raw:
-            if name not in names:
-                raise self.error(name, f"unknown field; known are {', '.join(names)}")
-        for name in names:
-            if name not in self._raw:
-                raise self.error(name, "is missing")
-
-    def names(self) -> list[str]:
-        return list(self._raw)
-
-    def mapping(self, field: str) -> _Fields:
-        place = f"{self._place}.{field}" if self._place else field
-        return _Fields(self._path, place, self._raw[field])
-
-    def text(self, field: str) -> str:
-        value = self._raw[field]
-        if not isinstance(value, str) or not value.strip():
-            raise self.error(field, f"{value!r} should be text")
-        return value.strip()
-
-    def count(self, field: str) -> int:
-        value = self._raw[field]
-        if type(value) is not int or value < 1:
-            raise self.error(field, f"{value!r} should be a whole number above 0")
-        return value
-
-    def time(self, field: str) -> float:
-        value = self._raw[field]
-        if type(value) not in (int, float) or not (math.isfinite(value) and value > 0):
-            raise self.error(field, f"{value!r} should be a time in ms, above 0")
-        return float(value)
-
-    def shape(self, field: str) -> tuple[int, int, int, int]:
-        value = self._raw[field]
-        if (
-            not isinstance(value, list)
-            or len(value) != 4
-            or any(type(size) is not int or size < 1 for size in value)
-        ):
-            raise self.error(field, f"{value!r} should be [B, T, Hq, Hv], whole numbers above 0")
-        return (value[0], value[1], value[2], value[3])
-
-
-class _StrictLoader(yaml.SafeLoader):
-    """YAML's safe types, and no key twice in a mapping, where PyYAML would keep the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[Any] = set()
-        for key_node, _ in node.value:
-            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else id(key_node)
-            if key in seen:
-                raise yaml.constructor.ConstructorError(
-                    None, None, f"{key} is given twice", key_node.start_mark
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep=deep)
+def _checkpoint(file: YamlFile, keys: dict[str, yaml.Node], field: str) -> Checkpoint:
+    batch, tokens, qk_heads, v_heads = (
+        file.whole(keys[key], f"{field}.{key}", 1, MAX_SIZE) for key in SHAPE_KEYS
+    )
+    t100_ms, t60_ms = (
+        file.number(keys[key], f"{field}.{key}", "a time in ms above 0", LEAST_MS, MOST_MS)
+        for key in ("t100_ms", "t60_ms")
+    )
+    if t60_ms <= t100_ms:
+        message = f"{t60_ms:g} must be above t100_ms, which is {t100_ms:g}"
+        raise file.fail(keys["t60_ms"], f"{field}.t60_ms", message)
+    return Checkpoint((batch, tokens, qk_heads, v_heads), t100_ms, t60_ms)
