@@ -15,7 +15,7 @@ from reference.chunked import float64_reference
 _REFERENCE = Path(__file__).resolve().parents[1] / "reference"
 _BASELINE_FILES = {
     "cuda": ("simple_tilelang.py",),
-    "cpu": ("torch_float32.py", "chunked.py", "__init__.py"),
+    "cpu": ("torch_float32.py", "chunked.py", "preprocess.py", "__init__.py"),
 }
 
 

@@ -1,15 +1,17 @@
-"""One test per verdict: a small submission provokes it, and the next case is graded all the same."""
+"""One test per verdict: a small submission provokes it, and the next case is graded still."""
 
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from judge.record import CaseResult
 from judge.session import Limits
 from judge.verdict import Rules, Verdict
-from tests.trial import GIB, STARTER, put_on_trial, write_submission
+from tests.trial import GIB, STARTER, put_on_trial, verdict_cases, write_submission
 
 FORWARD = "def gdn_prefill_forward(q, k, v, g_cumsum, beta, A, initial_state=None):\n"
 
@@ -63,9 +65,7 @@ def test_wrong_state_is_told_from_wrong_output(tmp_path: Path) -> None:
     assert second.verdict is Verdict.PASS
 
 
-@pytest.mark.parametrize(
-    ("wrong_call", "which"), [(3, "first timed call"), (4, "last timed call")]
-)
+@pytest.mark.parametrize(("wrong_call", "which"), [(3, "first timed call"), (4, "last timed call")])
 def test_first_and_last_timed_calls_are_judged_too(
     tmp_path: Path, wrong_call: int, which: str
 ) -> None:
@@ -77,10 +77,6 @@ def test_first_and_last_timed_calls_are_judged_too(
 
 
 def test_case_that_is_not_timed_is_judged_at_its_third_call(tmp_path: Path) -> None:
-    from dataclasses import replace
-
-    from tests.trial import verdict_cases
-
     cases = [replace(case, timed=False) for case in verdict_cases()]
     path = write_submission(tmp_path / "s", forward("if calls == 3: state.zero_()"))
     (first, second), _, _ = put_on_trial(path, tmp_path, cases)
@@ -96,55 +92,70 @@ def test_changed_input_is_wrong(tmp_path: Path) -> None:
     assert second.verdict is Verdict.PASS
 
 
-@pytest.mark.parametrize(
-    ("line", "detail"),
-    [
-        ("return output[:, :64], state", "output has shape [1, 64, 2, 128], expected [1, 65, 2, 128]"),
-        ("return output.float(), state", "output has dtype float32, expected bfloat16"),
-        ("return output, state.double()", "final_state has dtype float64, expected float32"),
-        ("return output", "returned a Tensor, expected a tuple (output, final_state)"),
-        ("return None", "returned None, expected a tuple (output, final_state)"),
-        ("return output, 3", "final_state is a int, expected a torch.Tensor"),
-        ("return output, state, state", "returned a tuple of 3, expected a tuple (output, final_state)"),
-        ("return output.to('meta'), state", "output is on meta, expected cpu"),
-        ("return output.to_sparse(), state", "output has layout sparse_coo, expected strided"),
-    ],
-)
-def test_bad_result(tmp_path: Path, line: str, detail: str) -> None:
-    first, second = judged(tmp_path, forward(line))
-    assert first.verdict is Verdict.BAD_RESULT
-    assert first.detail == detail
-    assert second.verdict is Verdict.PASS
+BAD_RESULTS = {
+    "return output[:, :64], state": "output has shape [1, 64, 2, 128], expected [1, {T}, 2, 128]",
+    "return output.float(), state": "output has dtype float32, expected bfloat16",
+    "return output, state.double()": "final_state has dtype float64, expected float32",
+    "return output": "returned a Tensor, expected a tuple (output, final_state)",
+    "return None": "returned None, expected a tuple (output, final_state)",
+    "return output, 3": "final_state is a int, expected a torch.Tensor",
+    "return output, state, state": "returned a tuple of 3, expected a tuple (output, final_state)",
+    "return output.to('meta'), state": "output is on meta, expected cpu",
+    "return output.to_sparse(), state": "output has layout sparse_coo, expected strided",
+    "state[0, 1, 2, 3:5] = float('nan')": (
+        "untimed call: final_state holds 2 NaN or Inf of 32768 values, the first at [0, 1, 2, 3]"
+    ),
+    "output[0, 1, 1, 0] = -float('inf')": (
+        "untimed call: output holds 1 NaN or Inf of {N} values, the first at [0, 1, 1, 0]"
+    ),
+}
 
 
-@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
-def test_nan_and_inf_are_bad_results_with_count_and_place(tmp_path: Path, value: str) -> None:
-    first, second = judged(tmp_path, forward(f"state[0, 1, 2, 3:5] = float('{value}')"))
-    assert first.verdict is Verdict.BAD_RESULT
-    assert "final_state holds 2 NaN or Inf of 32768 values, the first at [0, 1, 2, 3]" in first.detail
-    assert second.verdict is Verdict.PASS
+def test_bad_results_say_what_was_expected(tmp_path: Path) -> None:
+    results = judged_in_turn(tmp_path, list(BAD_RESULTS))
+    for result, detail in zip(results, BAD_RESULTS.values(), strict=True):
+        assert result.verdict is Verdict.BAD_RESULT
+        tokens = result.case.tokens
+        assert result.detail == detail.replace("{T}", str(tokens)).replace(
+            "{N}", str(tokens * 2 * 128)
+        )
 
 
-@pytest.mark.parametrize(
-    ("line", "detail"),
-    [
-        ("raise ValueError('boom\\x1b[31m\\nred')", "ValueError: boom"),
-        ("raise SystemExit(0)", "SystemExit: 0"),
-        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
-        ("import os; os._exit(0)", "first call: the process exited with status 0"),
-        ("import os; os._exit(7)", "first call: the process exited with status 7"),
-        ("import ctypes; ctypes.string_at(0)", "first call: the process was ended by signal SIGSEGV"),
-        ("import os; os.abort()", "first call: the process was ended by signal SIGABRT"),
-        ("def f(): f()\n        f()", "RecursionError: maximum recursion depth exceeded"),
-    ],
-)
-def test_crash_says_what_ended_it(tmp_path: Path, line: str, detail: str) -> None:
-    first, second = judged(tmp_path, forward(line))
-    assert first.verdict is Verdict.CRASH
-    assert first.detail.startswith(detail)
-    assert "\x1b" not in first.detail
-    assert "\n" not in first.detail
-    assert second.verdict is Verdict.PASS
+CRASHES = {
+    r"raise ValueError('boom\x1b[31m\nred')": "ValueError: boom",
+    "raise SystemExit(0)": "SystemExit: 0",
+    "raise KeyboardInterrupt": "KeyboardInterrupt",
+    "import os; os._exit(0)": "first call: the process exited with status 0",
+    "import os; os._exit(7)": "first call: the process exited with status 7",
+    "import ctypes; ctypes.string_at(0)": "first call: the process was ended by signal SIGSEGV",
+    "import os; os.abort()": "first call: the process was ended by signal SIGABRT",
+    "deep()": "RecursionError: maximum recursion depth exceeded",
+    r"speak(b'\0\0\0\2{}')": "first call: not a reply: ",
+    r"speak(b'\xff\xff\xff\xff')": "first call: a message of 4294967295 bytes; at most",
+    r"speak(b'\0\0\0\4nul[')": "first call: not a reply: ",
+}
+CRASH_HELPERS = """
+def deep():
+    deep()
+
+def speak(data):
+    import os, stat, time
+    for fd in range(3, 64):
+        try:
+            if stat.S_ISSOCK(os.fstat(fd).st_mode):
+                os.write(fd, data)
+        except OSError:
+            pass
+    time.sleep(1)
+"""
+
+
+def test_crashes_say_what_ended_them(tmp_path: Path) -> None:
+    results = judged_in_turn(tmp_path, list(CRASHES), CRASH_HELPERS)
+    for result, detail in zip(results, CRASHES.values(), strict=True):
+        assert result.verdict is Verdict.CRASH
+        assert result.detail.startswith(detail)
+        assert result.detail.isprintable()
 
 
 def test_memory_hog_is_ended(tmp_path: Path) -> None:
@@ -153,29 +164,6 @@ def test_memory_hog_is_ended(tmp_path: Path) -> None:
     (first, second), _, _ = put_on_trial(path, tmp_path, memory_limit=2 * GIB)
     assert first.verdict is Verdict.CRASH
     assert "more than the limit of 2.0 GiB" in first.detail
-    assert second.verdict is Verdict.PASS
-
-
-@pytest.mark.parametrize(
-    "data", ["b'\\x00\\x00\\x00\\x02{}'", "b'\\xff\\xff\\xff\\xff'", "b'\\x00\\x00\\x00\\x04nul['"]
-)
-def test_garbage_on_the_channel_is_a_crash(tmp_path: Path, data: str) -> None:
-    line = (
-        "import os, stat; "
-        "[os.write(fd, DATA) for fd in range(3, 64) if is_socket(fd)]; import time; time.sleep(1)"
-    )
-    helpers = (
-        f"DATA = {data}\n"
-        "def is_socket(fd):\n"
-        "    import os, stat\n"
-        "    try:\n"
-        "        return stat.S_ISSOCK(os.fstat(fd).st_mode)\n"
-        "    except OSError:\n"
-        "        return False\n"
-    )
-    first, second = judged(tmp_path, helpers + forward(line))
-    assert first.verdict is Verdict.CRASH
-    assert first.detail.startswith("first call: ")
     assert second.verdict is Verdict.PASS
 
 
@@ -280,11 +268,33 @@ def cross_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, '{"kind": "cuda", "arch": "sm_90a"}')
 
 
-def judged(tmp_path: Path, body: str) -> list:
+def judged(tmp_path: Path, body: str) -> list[CaseResult]:
     """The results of both verdict cases for a submission of this body."""
     results, _, _ = put_on_trial(write_submission(tmp_path / "s", body), tmp_path)
     assert not list_children()
     return results
+
+
+def judged_in_turn(tmp_path: Path, lines: list[str], helpers: str = "") -> list[CaseResult]:
+    """The results of one case per line, in one session; then a right case, which must pass."""
+    *bad_cases, right_case = [
+        replace(verdict_cases()[0], name=f"case{number}", tokens=65 + number)
+        for number in range(len(lines) + 1)
+    ]
+    branches = "".join(
+        f"    if q.shape[1] == {case.tokens}:\n        {line}\n"
+        for case, line in zip(bad_cases, lines, strict=True)
+    )
+    body = (
+        f"{helpers}\n{FORWARD}"
+        "    output, state = right(q, k, v, g_cumsum, beta, A, initial_state)\n"
+        f"{branches}    return output, state\n"
+    )
+    path = write_submission(tmp_path / "s", body)
+    results, _, _ = put_on_trial(path, tmp_path, [*bad_cases, right_case])
+    assert results[-1].verdict is Verdict.PASS
+    assert not list_children()
+    return results[:-1]
 
 
 def list_children() -> list[int]:
