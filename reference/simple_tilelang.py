@@ -1,0 +1,168 @@
+"""The judge's simple TileLang implementation: its time is the 60-point mark where no table fits.
+
+The textbook form of the chunked delta rule, without any overlap or tuning. With g = g_cumsum inside
+the chunk and S the state, for each chunk in order:
+
+    W      = A @ (beta * exp(g) * K)
+    U      = A @ (beta * V)
+    V_new  = U - W @ S
+    output = scale * (exp(g) * (Q @ S) + lower(Q K^T * exp(g_i - g_j)) @ V_new)
+    S      = exp(g_last) * S + (exp(g_last - g) * K)^T @ V_new
+
+Seven T.gemm a chunk; one thread block per batch, value head and slice of 64 value columns. Rows
+past the last token are zero in every operand, and g repeats the last token's value there.
+"""
+
+from collections.abc import Callable
+from functools import cache
+
+import tilelang
+import tilelang.language as T
+import torch
+
+CHUNK = 64
+HEAD_DIM = 128
+DV_SLICE = 64
+THREADS = 128
+SCALE = HEAD_DIM**-0.5
+
+
+@cache
+@tilelang.jit(pass_configs={tilelang.PassConfigKey.TL_DISABLE_WARP_SPECIALIZED: True})
+def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
+    """The compiled kernel. Sizes and head counts are run-time values: one serves every case."""
+    batch = T.dynamic("batch")
+    tokens = T.dynamic("tokens")
+    qk_heads = T.dynamic("qk_heads")
+    v_heads = T.dynamic("v_heads")
+    qk_shape = (batch, tokens, qk_heads, HEAD_DIM)
+    v_shape = (batch, tokens, v_heads, HEAD_DIM)
+    gate_shape = (batch, tokens, v_heads)
+    a_shape = (batch, tokens, v_heads, CHUNK)
+    state_shape = (batch, v_heads, HEAD_DIM, HEAD_DIM)
+
+    @T.prim_func
+    def simple_forward(
+        q: T.Tensor(qk_shape, "bfloat16"),
+        k: T.Tensor(qk_shape, "bfloat16"),
+        v: T.Tensor(v_shape, "bfloat16"),
+        g_cumsum: T.Tensor(gate_shape, "float32"),
+        beta: T.Tensor(gate_shape, "float32"),
+        A: T.Tensor(a_shape, "bfloat16"),
+        initial_state: T.Tensor(state_shape, "float32"),
+        output: T.Tensor(v_shape, "bfloat16"),
+        final_state: T.Tensor(state_shape, "float32"),
+    ) -> None:
+        with T.Kernel(HEAD_DIM // DV_SLICE, v_heads, batch, threads=THREADS) as (
+            part,
+            v_head,
+            b,
+        ):
+            # A variable, so that the division happens once and not in every address.
+            qk_head = T.alloc_var("int32", init=v_head // (v_heads // qk_heads))
+            dv = part * DV_SLICE
+
+            q_tile = T.alloc_shared((CHUNK, HEAD_DIM), "bfloat16")
+            k_tile = T.alloc_shared((CHUNK, HEAD_DIM), "bfloat16")
+            v_tile = T.alloc_shared((CHUNK, DV_SLICE), "bfloat16")
+            a_tile = T.alloc_shared((CHUNK, CHUNK), "bfloat16")
+            g = T.alloc_shared((CHUNK,), "float32")
+            beta_tile = T.alloc_shared((CHUNK,), "float32")
+
+            k_scaled = T.alloc_shared((CHUNK, HEAD_DIM), "bfloat16")
+            v_scaled = T.alloc_shared((CHUNK, DV_SLICE), "bfloat16")
+            w_operand = T.alloc_shared((CHUNK, HEAD_DIM), "bfloat16")
+            state_operand = T.alloc_shared((HEAD_DIM, DV_SLICE), "bfloat16")
+            v_new_operand = T.alloc_shared((CHUNK, DV_SLICE), "bfloat16")
+            v_new_decayed = T.alloc_shared((CHUNK, DV_SLICE), "bfloat16")
+            scores_operand = T.alloc_shared((CHUNK, CHUNK), "bfloat16")
+
+            state = T.alloc_fragment((HEAD_DIM, DV_SLICE), "float32")
+            w = T.alloc_fragment((CHUNK, HEAD_DIM), "float32")
+            u = T.alloc_fragment((CHUNK, DV_SLICE), "float32")
+            w_state = T.alloc_fragment((CHUNK, DV_SLICE), "float32")
+            scores = T.alloc_fragment((CHUNK, CHUNK), "float32")
+            out = T.alloc_fragment((CHUNK, DV_SLICE), "float32")
+
+            if has_initial_state:
+                T.copy(initial_state[b, v_head, 0:HEAD_DIM, dv : dv + DV_SLICE], state)
+            else:
+                T.clear(state)
+
+            for chunk in T.serial(T.ceildiv(tokens, CHUNK)):
+                first = chunk * CHUNK
+                last = first + CHUNK
+                T.copy(q[b, first:last, qk_head, 0:HEAD_DIM], q_tile, disable_tma=True)
+                T.copy(k[b, first:last, qk_head, 0:HEAD_DIM], k_tile, disable_tma=True)
+                T.copy(v[b, first:last, v_head, dv : dv + DV_SLICE], v_tile, disable_tma=True)
+                T.copy(A[b, first:last, v_head, 0:CHUNK], a_tile, disable_tma=True)
+                for i in T.Parallel(CHUNK):
+                    g[i] = g_cumsum[b, T.min(first + i, tokens - 1), v_head]
+                    beta_tile[i] = T.if_then_else(
+                        first + i < tokens, beta[b, first + i, v_head], 0.0
+                    )
+                T.copy(state, state_operand)
+
+                for i, j in T.Parallel(CHUNK, HEAD_DIM):
+                    k_scaled[i, j] = beta_tile[i] * T.exp(g[i]) * k_tile[i, j]
+                T.gemm(a_tile, k_scaled, w, clear_accum=True)
+                T.copy(w, w_operand)
+
+                for i, j in T.Parallel(CHUNK, DV_SLICE):
+                    v_scaled[i, j] = beta_tile[i] * v_tile[i, j]
+                T.gemm(a_tile, v_scaled, u, clear_accum=True)
+
+                T.gemm(w_operand, state_operand, w_state, clear_accum=True)
+                for i, j in T.Parallel(CHUNK, DV_SLICE):
+                    v_new_operand[i, j] = u[i, j] - w_state[i, j]
+                    v_new_decayed[i, j] = (u[i, j] - w_state[i, j]) * T.exp(g[CHUNK - 1] - g[i])
+
+                T.gemm(q_tile, k_tile, scores, transpose_B=True, clear_accum=True)
+                for i, j in T.Parallel(CHUNK, CHUNK):
+                    # Masked before exp: above the diagonal the exponent is positive.
+                    scores_operand[i, j] = scores[i, j] * T.exp(
+                        T.if_then_else(i >= j, g[i] - g[j], -T.infinity("float32"))
+                    )
+
+                T.gemm(q_tile, state_operand, out, clear_accum=True)
+                for i, j in T.Parallel(CHUNK, DV_SLICE):
+                    out[i, j] *= T.exp(g[i])
+                T.gemm(scores_operand, v_new_operand, out)
+                for i, j in T.Parallel(CHUNK, DV_SLICE):
+                    if first + i < tokens:
+                        output[b, first + i, v_head, dv + j] = out[i, j] * SCALE
+
+                for i, j in T.Parallel(HEAD_DIM, DV_SLICE):
+                    state[i, j] *= T.exp(g[CHUNK - 1])
+                T.gemm(k_tile, v_new_decayed, state, transpose_A=True)
+
+            T.copy(state, final_state[b, v_head, 0:HEAD_DIM, dv : dv + DV_SLICE])
+
+    return simple_forward
+
+
+def gdn_prefill_forward(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    g_cumsum: torch.Tensor,
+    beta: torch.Tensor,
+    A: torch.Tensor,
+    initial_state: torch.Tensor | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Gated DeltaNet prefill from preprocessed gates and A.
+
+    q, k: [B, T, Hq, 128] bfloat16. v: [B, T, Hv, 128] bfloat16. g_cumsum, beta: [B, T, Hv] float32.
+    A: [B, T, Hv, 64] bfloat16. initial_state: [B, Hv, 128, 128] float32, zeros where None.
+    Returns output [B, T, Hv, 128] bfloat16 and final_state [B, Hv, 128, 128] float32.
+    """
+    batch, _, v_heads, _ = v.shape
+    output = torch.empty_like(v)
+    final_state = torch.empty(
+        (batch, v_heads, HEAD_DIM, HEAD_DIM), dtype=torch.float32, device=v.device
+    )
+    kernel = compile_kernel(initial_state is not None)
+    # Without an initial state the kernel never reads that argument; any state-shaped tensor fits.
+    first_state = final_state if initial_state is None else initial_state
+    kernel(q, k, v, g_cumsum, beta, A, first_state, output, final_state)
+    return output, final_state
