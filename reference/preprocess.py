@@ -22,11 +22,18 @@ def preprocess_for(device: torch.device) -> Preprocess:
     k: [B, T, Hq, 128] bfloat16; raw_g, beta: [B, T, Hv] float32;
     g_cumsum: [B, T, Hv] float32; A: [B, T, Hv, 64] bfloat16.
 
-    Everything the returned function needs is imported here, once: it keeps working after
-    `reference` has left sys.modules. Raises ImportError on CUDA where TileLang is missing.
+    Everything the returned function needs is imported and compiled here, once: it keeps working
+    after `reference` has left sys.modules and TileLang's cache has moved. Raises ImportError on
+    CUDA where TileLang is missing.
     """
     if device.type == "cuda":
-        from reference.preprocess_tilelang import chunk_cumsum, gated_kkt_inverse
+        from reference.preprocess_tilelang import (
+            chunk_cumsum,
+            compile_kernels,
+            gated_kkt_inverse,
+        )
+
+        compile_kernels()
     else:
         chunk_cumsum, gated_kkt_inverse = chunk_cumsum_torch, gated_kkt_inverse_torch
 

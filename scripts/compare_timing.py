@@ -1,0 +1,125 @@
+"""Time one submission by the judge and by a bare loop with the lab's protocol, in turns.
+
+    python scripts/compare_timing.py --submission submissions/v01_gemm --csv OUT.csv
+
+The bare loop is what lab.md describes and nothing else, in this process: inputs, preprocessing,
+10 warm-up calls, 100 calls with CUDA events around each, median. Judge and loop alternate three
+times; the medians of the three are compared. Needs a CUDA device.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from judge.caches import compile_judge_kernels
+from judge.case import Case
+from judge.child.log import ChildLog
+from judge.child.process import ChildOptions, default_memory_limit
+from judge.device import child_view, choose_device
+from judge.problem import make_inputs
+from judge.reference_run import expected_result
+from judge.session import Limits, Repetitions, Session
+from judge.submission import ENTRY, find_submission
+from judge.suites import load_suite
+from judge.threads import available_cores
+from reference.preprocess import preprocess_for
+
+ROUNDS = 3
+SEED = 42
+COUNT = Repetitions(warmup=10, repetitions=100)
+LONG_MS = 0.2
+RELATIVE = 0.02
+ABSOLUTE_MS = 0.003
+PUBLIC = Path(__file__).resolve().parents[1] / "cases" / "public.yaml"
+COLUMNS = ("case", "judge_ms", "bare_ms", "difference_ms", "allowed_ms", "within")
+
+
+@click.command()
+@click.option("--submission", type=click.Path(path_type=Path), required=True)
+@click.option("--case", "names", multiple=True, help="Default: all public cases.")
+@click.option("--csv", "csv_path", type=click.Path(path_type=Path), help="Also write every median.")
+def main(submission: Path, names: tuple[str, ...], csv_path: Path | None) -> None:
+    """Print judge and bare loop side by side; exit 1 where they differ by more than allowed."""
+    device = choose_device("cuda")
+    compile_judge_kernels()
+    cases = [case for case in load_suite(PUBLIC).cases if not names or case.name in names]
+    bare_function = _import_function(submission)
+    rows: list[dict[str, str]] = []
+    click.echo(" ".join(f"{column:>16}" for column in COLUMNS))
+    with tempfile.TemporaryDirectory() as folder:
+        log = ChildLog(Path(folder) / "log.txt")
+        child, visible = child_view(device)
+        options = ChildOptions(child, visible, available_cores(), default_memory_limit())
+        session = Session(find_submission(submission), options, Limits(), log, lambda phase: None)
+        try:
+            rows = [row for case in cases for row in _compare(case, session, bare_function, device)]
+        finally:
+            session.close()
+            log.close()
+    if csv_path:
+        with csv_path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    sys.exit(any(row["within"] == "no" for row in rows))
+
+
+def _compare(
+    case: Case, session: Session, bare_function: Callable[..., object], device: torch.device
+) -> Iterator[dict[str, str]]:
+    expected = expected_result(case, SEED, device)
+    judged, bare = [], []
+    for _ in range(ROUNDS):
+        result = session.judge("public", case, SEED, COUNT, expected)
+        if result.timing is None:
+            raise click.ClickException(f"{case.name}: {result.verdict}: {result.detail}")
+        judged.append(result.timing.median_ms)
+        bare.append(_bare_median(case, bare_function, device))
+    judge_ms, bare_ms = statistics.median(judged), statistics.median(bare)
+    allowed = RELATIVE * bare_ms + (0 if bare_ms >= LONG_MS else ABSOLUTE_MS)
+    within = "yes" if abs(judge_ms - bare_ms) <= allowed else "no"
+    values = (judge_ms, bare_ms, judge_ms - bare_ms, allowed)
+    row = dict(zip(COLUMNS, [case.name, *(f"{v:.6f}" for v in values), within], strict=True))
+    click.echo(" ".join(f"{cell:>16}" for cell in row.values()))
+    for name, medians in (("judge", judged), ("bare", bare)):
+        row |= {f"{name}_{i}_ms": f"{median:.6f}" for i, median in enumerate(medians, start=1)}
+    yield row
+
+
+def _bare_median(case: Case, function: Callable[..., object], device: torch.device) -> float:
+    inputs = make_inputs(case, SEED, device)
+    g_cumsum, inverse = preprocess_for(device)(inputs.k, inputs.raw_g, inputs.beta)
+    q, k, v, beta, state = inputs.q, inputs.k, inputs.v, inputs.beta, inputs.initial_state
+    for _ in range(COUNT.warmup):
+        function(q, k, v, g_cumsum, beta, inverse, state)
+    torch.cuda.synchronize()
+    samples = []
+    for _ in range(COUNT.repetitions):
+        start = torch.cuda.Event(enable_timing=True)
+        end = torch.cuda.Event(enable_timing=True)
+        start.record()
+        function(q, k, v, g_cumsum, beta, inverse, state)
+        end.record()
+        end.synchronize()
+        samples.append(start.elapsed_time(end))
+    return statistics.median(samples)
+
+
+def _import_function(submission: Path) -> Callable[..., object]:
+    sys.path.insert(0, str(submission))
+    return importlib.import_module(ENTRY.removesuffix(".py")).gdn_prefill_forward
+
+
+if __name__ == "__main__":
+    main()
