@@ -174,8 +174,8 @@ def test_preprocessing(shape: Shape) -> None:
     torch.testing.assert_close(
         g_cumsum.double(), chunk_sums(draw(shape).raw_g), rtol=2**-24, atol=1e-9
     )
-    # bfloat16 keeps eight bits: one rounding is at most 2^-9 relative. Twice that, and an absolute
-    # part for the float32 arithmetic before it.
+    # One rounding to bfloat16 is at most 2^-8 relative; the absolute part is for the float32
+    # arithmetic before it.
     torch.testing.assert_close(A.double(), exact_inverse(shape), rtol=2**-8, atol=1e-4)
     beyond = shape.tokens % CHUNK
     if beyond:
