@@ -21,7 +21,7 @@ _NO_WARP_SPECIALIZATION = {tilelang.PassConfigKey.TL_DISABLE_WARP_SPECIALIZED: T
 
 @cache
 @tilelang.jit(pass_configs=_NO_WARP_SPECIALIZATION)
-def _chunk_cumsum_kernel() -> Callable[..., None]:
+def chunk_cumsum_kernel() -> Callable[..., None]:
     batch = T.dynamic("batch")
     tokens = T.dynamic("tokens")
     heads = T.dynamic("heads")
@@ -53,7 +53,7 @@ def _chunk_cumsum_kernel() -> Callable[..., None]:
 
 @cache
 @tilelang.jit(pass_configs=_NO_WARP_SPECIALIZATION)
-def _gated_kkt_inverse_kernel() -> Callable[..., None]:
+def gated_kkt_inverse_kernel() -> Callable[..., None]:
     batch = T.dynamic("batch")
     tokens = T.dynamic("tokens")
     qk_heads = T.dynamic("qk_heads")
@@ -115,7 +115,7 @@ def chunk_cumsum(raw_g: torch.Tensor, out: torch.Tensor | None = None) -> torch.
     """
     if out is None:
         out = torch.empty_like(raw_g)
-    _chunk_cumsum_kernel()(raw_g, out)
+    chunk_cumsum_kernel()(raw_g, out)
     return out
 
 
@@ -135,11 +135,11 @@ def gated_kkt_inverse(
     if out is None:
         batch, tokens, v_heads = g_cumsum.shape
         out = torch.empty((batch, tokens, v_heads, CHUNK), dtype=k.dtype, device=k.device)
-    _gated_kkt_inverse_kernel()(k, g_cumsum, beta, out)
+    gated_kkt_inverse_kernel()(k, g_cumsum, beta, out)
     return out
 
 
 def compile_kernels() -> None:
     """Compile both kernels, or load them from TileLang's cache, without running them."""
-    _chunk_cumsum_kernel()
-    _gated_kkt_inverse_kernel()
+    chunk_cumsum_kernel()
+    gated_kkt_inverse_kernel()
