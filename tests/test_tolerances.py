@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from mistakes import MISTAKES, Call, Results, beta_twice, interleaved_heads
 
 from judge.case import CHUNK, Case
 from judge.problem import make_inputs
@@ -31,7 +32,6 @@ from scripts.measure_tolerances import (
     ratio,
     restart_token,
 )
-from mistakes import MISTAKES, Call, Results, beta_twice, interleaved_heads
 
 ROOT = Path(__file__).parent.parent
 CPU = torch.device("cpu")
