@@ -40,6 +40,7 @@ VARIANTS = [
     {"qk_heads": 2, "v_heads": 6},
     {"qk_heads": 1, "v_heads": 8},
     {"batch": 3, "qk_heads": 2, "v_heads": 4},
+    {"batch": 7, "tokens": 65, "qk_heads": 5, "v_heads": 15},
     {"batch": 3, "qk_heads": 2, "v_heads": 4, "initial_state": None},
     *({"gate": gate} for gate in ("mixed", "no_decay", "hard_forget")),
     {"gate": "constant", "gate_value": -0.02},
