@@ -7,6 +7,8 @@ import torch
 from reference.preprocess import CHUNK, HEAD_DIM, kkt_inverse, lower_decay
 
 SCALE = HEAD_DIM**-0.5
+# Chains that the float64 reference computes side by side: about 1 MB of intermediates each.
+GROUP_CHAINS = 64
 
 
 def chunked_forward(
@@ -48,15 +50,17 @@ def float64_reference(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The truth: output and final state in float64 from the raw inputs, shapes as above.
 
-    Prefix sums and inverses are its own, in float64. One query/key head and its value heads at a
-    time, one chunk at a time: beside inputs and results it holds a few chunks only.
+    Prefix sums and inverses are its own, in float64. It goes group of heads by group of heads and
+    chunk by chunk, so that beside inputs and results it holds little.
     """
     qk_heads, v_heads = k.shape[2], v.shape[2]
     group = v_heads // qk_heads
+    together = max(1, GROUP_CHAINS // (v.shape[0] * group))
     state = start_state(v, initial_state, torch.float64)
     output = torch.empty(v.shape, dtype=torch.float64, device=v.device)
-    for head in range(qk_heads):
-        qk, served = slice(head, head + 1), slice(head * group, (head + 1) * group)
+    for head in range(0, qk_heads, together):
+        qk = slice(head, head + together)
+        served = slice(head * group, (head + together) * group)
         for start in range(0, v.shape[1], CHUNK):
             rows = slice(start, min(start + CHUNK, v.shape[1]))
             q_c, k_c = (heads_first(tensor[:, rows, qk], torch.float64) for tensor in (q, k))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from dataclasses import astuple, replace
 from pathlib import Path
 
@@ -39,6 +40,7 @@ VARIANTS = [
     {"qk_heads": 2, "v_heads": 6},
     {"qk_heads": 1, "v_heads": 8},
     {"batch": 3, "qk_heads": 2, "v_heads": 4},
+    {"batch": 7, "tokens": 65, "qk_heads": 5, "v_heads": 15},
     {"batch": 3, "qk_heads": 2, "v_heads": 4, "initial_state": None},
     *({"gate": gate} for gate in ("mixed", "no_decay", "hard_forget")),
     {"gate": "constant", "gate_value": -0.02},
@@ -180,3 +182,21 @@ def test_reference_does_not_know_the_judge() -> None:
         text = file.read_text()
         assert "from judge" not in text, file.name
         assert "import judge" not in text, file.name
+
+
+def test_the_starter_is_near_the_recurrence() -> None:
+    """It stands alone, so it is loaded by its path."""
+    path = Path(__file__).parent.parent / "submissions/starter/tilelang_fwd.py"
+    spec = importlib.util.spec_from_file_location("starter_under_test", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for changes in ({"batch": 2, "qk_heads": 2, "v_heads": 6}, {"initial_state": None}):
+        inputs = drawn(changes)
+        g_cumsum, A = preprocess_for(CPU)(inputs.k, inputs.raw_g, inputs.beta)
+        output, state = module.gdn_prefill_forward(
+            inputs.q, inputs.k, inputs.v, g_cumsum, inputs.beta, A, inputs.initial_state
+        )
+        expected_output, expected_state = recurrent_forward(*astuple(inputs))
+        assert (output.dtype, state.dtype) == (torch.bfloat16, torch.float32)
+        torch.testing.assert_close(output.double(), expected_output, rtol=5e-3, atol=5e-3)
+        torch.testing.assert_close(state.double(), expected_state, rtol=5e-3, atol=5e-3)
