@@ -47,7 +47,7 @@ def check_result(output: bytearray, state: bytearray, expected: Expected, case: 
         ("output", output, torch.bfloat16, expected.output),
         ("final_state", state, torch.float32, expected.final_state),
     ):
-        actual = torch.frombuffer(data, dtype=dtype).view(wanted.shape)
+        actual = torch.frombuffer(data, dtype=dtype).to(wanted.device).view(wanted.shape)
         bad_values = _bad_values(name, actual)
         if bad_values:
             return Finding(Verdict.BAD_RESULT, bad_values, [])
@@ -66,7 +66,7 @@ def tensor_error(
     max_abs, max_ratio, place, wrong = 0.0, -1.0, 0, 0
     for start in range(0, flat_expected.numel(), _ELEMENTS_AT_ONCE):
         wanted = flat_expected[start : start + _ELEMENTS_AT_ONCE]
-        part = flat_actual[start : start + _ELEMENTS_AT_ONCE].to(wanted.device, torch.float64)
+        part = flat_actual[start : start + _ELEMENTS_AT_ONCE].to(torch.float64)
         difference = (part - wanted).abs_()
         max_abs = max(max_abs, float(difference.max()))
         ratio = difference.div_((wanted.abs() + 1).mul_(tolerance))

@@ -33,7 +33,7 @@ def capture(device: torch.device) -> Environment:
         memory_gib=properties.total_memory / _GIB if properties else _machine_memory_gib(),
         driver=_driver() if on_gpu else None,
         cuda=torch.version.cuda,
-        torch=torch.__version__,
+        torch=str(torch.__version__),
         tilelang=installed_version("tilelang"),
         python=platform.python_version(),
         platform=plain(platform.platform()),

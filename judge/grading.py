@@ -115,6 +115,8 @@ class _Run:
                 self._baseline_log,
                 lambda phase: progress.phase(f"baseline: {phase}"),
             )
+            self._baseline_session.start()
+        self._session.start()
 
     def judge(self, suite: str, case: Case) -> None:
         """Judge one case; its expected results live no longer than this call."""

@@ -106,7 +106,14 @@ class Session:
         self._log = log
         self._progress = progress
         self._child: Child | None = None
+        self._loaded = False
         self._import_failure: _TrialOver | None = None
+
+    def start(self) -> None:
+        """Start the child without waiting for it, so that it gets ready meanwhile."""
+        if self._child is None:
+            self._child = Child(self._submission, self._options, self._log)
+            self._loaded = False
 
     def judge(
         self, suite: str, case: Case, seed: int, count: Repetitions, expected: Expected
@@ -173,11 +180,11 @@ class Session:
     def _loaded_child(self, outcome: _Outcome) -> Child:
         if self._import_failure is not None:
             raise self._import_failure
-        if self._child is not None:
+        if self._child is not None and self._loaded:
             return self._child
         self._progress("start")
         with self._phase("start", self._limits.start, outcome):
-            self._child = Child(self._submission, self._options, self._log)
+            self.start()
             reply = self._child.reply(self._limits.start)
         if not isinstance(reply, Ready):
             raise _TrialOver(Verdict.CRASH, f"the child did not start: {reply}")
@@ -186,6 +193,7 @@ class Session:
         except _TrialOver as failure:
             self._import_failure = failure
             raise
+        self._loaded = True
         return self._child
 
     def _asker(self, child: Child, outcome: _Outcome) -> Callable[..., Reply]:
