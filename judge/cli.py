@@ -166,7 +166,7 @@ def _run(plan: Plan, errors: Console) -> Record:
 def _chosen_cases(
     cases_file: Path | None, suite_names: Sequence[str], case_names: Sequence[str]
 ) -> tuple[list[Suite], list[tuple[str, Case]]]:
-    files = [cases_file] if cases_file else sorted(CASES.glob("*.yaml"))
+    files = [cases_file] if cases_file else sorted(_shown_path(CASES).glob("*.yaml"))
     suites = load_suites(files)
     if not (cases_file or suite_names or case_names):
         suite_names = [DEFAULT_SUITE]
@@ -182,6 +182,8 @@ def _show(record: Record, output_format: str) -> None:
         click.echo(to_json(record))
     else:
         click.echo(lab_csv(record) if output_format == "csv" else full_csv(record), nl=False)
+    if record.interrupted:
+        _say(f"interrupted: {len(record.results)} finished cases are reported")
     if output_format in ("csv", "csv-full"):
         for note in record.notes:
             _say(note)
@@ -210,6 +212,12 @@ class _WrongUsage(click.ClickException):
     """One line, exit status 2."""
 
     exit_code = 2
+
+
+def _shown_path(path: Path) -> Path:
+    """Relative to the working folder where it lies below, as a reader would name it."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def _say(text: str) -> None:

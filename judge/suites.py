@@ -61,9 +61,8 @@ def select_cases(
     ):
         for name in asked:
             if name not in known:
-                files = ", ".join(suite.path for suite in suites)
                 message = f"{shown(name)} is not there; {suggestion(name, known)}"
-                raise CaseFileError(files, None, option, message)
+                raise CaseFileError(option, None, "", message)
     everything = not suite_names and not case_names
     return [
         (suite, case)

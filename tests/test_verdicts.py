@@ -170,23 +170,23 @@ def test_memory_hog_is_ended(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "limits", "phase"),
     [
-        ("import time; time.sleep(99)", Limits(first_call=1), "first call"),
-        ("import time; time.sleep(99 * (calls > 1))", Limits(run=1), "run"),
+        ("import time; time.sleep(99)", Limits(first_call=3), "first call"),
+        ("import time; time.sleep(99 * (calls > 1))", Limits(run=3), "run"),
     ],
 )
 def test_timeout_names_its_phase(tmp_path: Path, line: str, limits: Limits, phase: str) -> None:
     path = write_submission(tmp_path / "s", forward(line))
     (first, second), _, _ = put_on_trial(path, tmp_path, limits=limits)
     assert first.verdict is Verdict.TIMEOUT
-    assert first.detail == f"{phase}: no answer within 1 s"
+    assert first.detail == f"{phase}: no answer within 3 s"
     assert second.verdict is Verdict.PASS
 
 
 def test_import_that_hangs_is_a_timeout_of_every_case(tmp_path: Path) -> None:
     path = write_submission(tmp_path / "s", "import time; time.sleep(99)")
-    results, _, _ = put_on_trial(path, tmp_path, limits=Limits(load=1))
+    results, _, _ = put_on_trial(path, tmp_path, limits=Limits(load=3))
     assert [result.verdict for result in results] == [Verdict.TIMEOUT, Verdict.TIMEOUT]
-    assert results[0].detail == "import: no answer within 1 s"
+    assert results[0].detail == "import: no answer within 3 s"
 
 
 @pytest.mark.parametrize(

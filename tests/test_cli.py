@@ -1,0 +1,235 @@
+"""The command line: what it prints where, and its exit statuses."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from judge.cli import main
+from judge.record import from_json
+from judge.verdict import Verdict
+from tests.trial import ROOT, STARTER, VERDICT_CASES, write_submission
+
+WRONG = (
+    "def gdn_prefill_forward(q, k, v, g_cumsum, beta, A, initial_state=None):\n"
+    "    output, state = right(q, k, v, g_cumsum, beta, A, initial_state)\n"
+    "    return (output * 2 if first_case(q) else output), state\n"
+)
+
+
+def judge(*arguments: str | Path) -> Result:
+    """Run the command line in this process, on the CPU."""
+    return CliRunner().invoke(main, ["--device", "cpu", *map(str, arguments)])
+
+
+def command(*arguments: str | Path) -> list[str]:
+    """The same as a command line of its own process."""
+    start = [sys.executable, "run.py", "--device", "cpu", "--cases", str(VERDICT_CASES)]
+    return [*start, *map(str, arguments)]
+
+
+def test_csv_is_the_lab_s_three_columns_on_standard_output(tmp_path: Path) -> None:
+    path = write_submission(tmp_path / "s", WRONG)
+    result = judge("--cases", VERDICT_CASES, "--submission", path, "--output-format", "csv")
+    lines = result.stdout.splitlines()
+    assert lines[0] == "case,correctness,median_ms"
+    assert lines[1] == "first,FAIL,"
+    name, word, milliseconds = lines[2].split(",")
+    assert (name, word) == ("second", "PASS")
+    assert len(milliseconds.partition(".")[2]) == 6
+    assert float(milliseconds) > 0
+    assert len(lines) == 3
+    assert result.exit_code == 1
+    assert "first: WRONG: untimed call: output" in result.stderr
+    assert "timing is not official" in result.stderr
+
+
+def test_json_is_a_record_of_everything() -> None:
+    result = judge("--cases", VERDICT_CASES, "--output-format", "json", "--repetitions", "2")
+    assert result.exit_code == 0
+    record = from_json(result.stdout)
+    assert [r.case.name for r in record.results] == ["first", "second"]
+    assert all(r.verdict is Verdict.PASS for r in record.results)
+    assert all(len(r.timing.samples_ms) == 2 for r in record.results)
+    assert record.baseline.source == "reference"
+    assert set(record.baseline.timings) == {"first", "second"}
+    for name, t100 in record.baseline.t100_ms.items():
+        # on a CPU the float32 implementation is t100, and t60 = 4 · t100
+        assert t100 == record.baseline.timings[name].median_ms
+        assert record.baseline.t60_ms[name] == pytest.approx(4 * t100)
+    assert record.protocol.clock == "host_clock"
+    assert not record.protocol.official
+    assert Path(record.submission.log).is_file()
+
+
+def test_table_and_full_csv(tmp_path: Path) -> None:
+    path = write_submission(tmp_path / "s", WRONG)
+    arguments = ("--cases", VERDICT_CASES, "--submission", path)
+    table = judge(*arguments)
+    assert table.exit_code == 1
+    for text in ("WRONG", "PASS", "no_tilelang", "not official", "out of tolerance"):
+        assert text in table.stdout
+    full = judge(*arguments, "--output-format", "csv-full")
+    rows = list(csv.DictReader(io.StringIO(full.stdout)))
+    assert [row["verdict"] for row in rows] == ["WRONG", "PASS"]
+    assert rows[0]["score"] == "0"
+    assert float(rows[1]["score"]) > 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("--case", "chain_eqal"),
+            "Error: --case: 'chain_eqal' is not there; did you mean chain_equal",
+        ),
+        (("--suite", "pubic"), "Error: --suite: 'pubic' is not there; did you mean public?"),
+        (("--cases", "no_such.yaml"), "no_such.yaml: "),
+        (("--submission", "no_such_folder"), "no_such_folder: no such file or folder"),
+        (("--device", "cuda:x"), "no such device; use auto, cuda, cuda:N or cpu"),
+        (("--device", "tpu"), "no such device; use auto, cuda, cuda:N or cpu"),
+        (("--baseline", "live"), "use --baseline reference"),
+        (("--baseline", "checkpoints"), "use --baseline reference"),
+        (("--baseline", "no_such_file.yaml"), "no_such_file.yaml: "),
+        (("--repetitions", "0"), "--repetitions"),
+        (("--warmup", "-1"), "--warmup"),
+        (("--timeout", "0"), "--timeout"),
+        (("--seed", "x"), "--seed"),
+        (("--output-format", "xml"), "--output-format"),
+        (("--no-such-option",), "--no-such-option"),
+    ],
+)
+def test_wrong_usage_is_status_2_with_a_line_that_says_what_to_change(
+    arguments: tuple[str, ...], message: str
+) -> None:
+    result = judge(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stdout == ""
+
+
+def test_wrong_case_file_names_file_line_and_field(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        "suite: mine\ntolerance: 5e-3\ncases:\n"
+        "  - {name: odd, batch: 1, tokens: 64, qk_heads: 4, v_heads: 6}\n"
+    )
+    result = judge("--cases", file)
+    assert result.exit_code == 2
+    assert result.stderr.strip() == (
+        f"Error: {file}:4: cases[0].v_heads: 6 is not a multiple of qk_heads 4; use 4, 8, 12, …"
+    )
+
+
+def test_cuda_on_a_machine_without_it_is_wrong_usage() -> None:
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("this machine has a CUDA device")
+    result = CliRunner().invoke(main, ["--device", "cuda"])
+    assert result.exit_code == 2
+    assert "this machine has no CUDA device; use --device cpu" in result.stderr
+
+
+def test_interrupt_prints_finished_cases_ends_children_and_exits_130(tmp_path: Path) -> None:
+    body = WRONG.replace("output * 2", "output").replace(
+        "    return", "    if not first_case(q): hang()\n    return"
+    )
+    marker = tmp_path / "hanging"
+    hang = (
+        "def hang():\n"
+        "    import time\n"
+        f"    open({str(marker)!r}, 'w').close()\n"
+        "    time.sleep(99)\n"
+    )
+    path = write_submission(tmp_path / "s", hang + body)
+    process = subprocess.Popen(
+        command("--submission", path, "--output-format", "csv"),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 90
+    while not marker.exists():
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.1)
+    children = _children_of(process.pid)
+    assert children
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert [line.split(",")[:2] for line in stdout.splitlines()] == [
+        ["case", "correctness"],
+        ["first", "PASS"],
+    ]
+    assert "Traceback" not in stderr
+    assert "interrupted" in stderr
+    assert not any(Path(f"/proc/{child}").exists() for child in children)
+
+
+def test_a_killed_judge_leaves_no_child(tmp_path: Path) -> None:
+    marker = tmp_path / "hanging"
+    body = f"import time\nopen({str(marker)!r}, 'w').close()\ntime.sleep(99)\n"
+    path = write_submission(tmp_path / "s", body)
+    process = subprocess.Popen(
+        command("--submission", path),
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 90
+    while not marker.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    children = _children_of(process.pid)
+    assert children
+    process.kill()
+    process.wait()
+    deadline = time.monotonic() + 10
+    while any(_is_alive(child) for child in children):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def test_piped_output_holds_no_escapes_and_no_progress() -> None:
+    finished = subprocess.run(
+        command("--submission", STARTER),
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"TERM": "xterm-256color"},
+        check=False,
+    )
+    assert finished.returncode == 0
+    assert "\x1b" not in finished.stdout + finished.stderr
+    assert "·" not in finished.stderr
+
+
+def _children_of(parent: int) -> list[int]:
+    children = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == parent:
+            children.append(int(stat.parent.name))
+    return children
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
