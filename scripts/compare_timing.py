@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import importlib
+import os
 import statistics
 import sys
 import tempfile
@@ -22,7 +23,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from judge.caches import compile_judge_kernels
+from judge.caches import compile_judge_kernels, submission_caches
 from judge.case import Case
 from judge.child.log import ChildLog
 from judge.child.process import ChildOptions, default_memory_limit
@@ -48,12 +49,18 @@ COLUMNS = ("case", "judge_ms", "bare_ms", "difference_ms", "allowed_ms", "within
 @click.command()
 @click.option("--submission", type=click.Path(path_type=Path), required=True)
 @click.option("--case", "names", multiple=True, help="Default: all public cases.")
+@click.option("--cores", help="Pin both to these cores, such as 2,3. Default: as the system does.")
 @click.option("--csv", "csv_path", type=click.Path(path_type=Path), help="Also write every median.")
-def main(submission: Path, names: tuple[str, ...], csv_path: Path | None) -> None:
+def main(
+    submission: Path, names: tuple[str, ...], cores: str | None, csv_path: Path | None
+) -> None:
     """Print judge and bare loop side by side; exit 1 where they differ by more than allowed."""
+    if cores:
+        os.sched_setaffinity(0, {int(core) for core in cores.split(",")})
     device = choose_device("cuda")
     compile_judge_kernels()
     cases = [case for case in load_suite(PUBLIC).cases if not names or case.name in names]
+    os.environ.update(submission_caches(find_submission(submission).digest))
     bare_function = _import_function(submission)
     rows: list[dict[str, str]] = []
     click.echo(" ".join(f"{column:>16}" for column in COLUMNS))

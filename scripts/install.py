@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tomllib
 import venv
 from pathlib import Path
 
@@ -32,7 +31,7 @@ def main() -> None:
     parser.add_argument("--venv", type=Path, default=ROOT / ".venv", help="default: .venv")
     parser.add_argument("--tilelang", metavar="VERSION", help="instead of the newest")
     options = parser.parse_args()
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036 (whatever Python is at hand runs this script)
         sys.exit(f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}")
     python = create(options.venv)
     if not installed(python, "torch"):
@@ -65,6 +64,8 @@ def install_cpu_torch(python: Path) -> None:
 
 def requirements(dev: bool, tilelang: str | None) -> list[str]:
     """What pyproject.toml asks for, torch excepted, with TileLang's version where one is given."""
+    import tomllib  # not in a Python too old, which must get to the line that says so
+
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = [name for name in project["dependencies"] if not name.startswith("torch")]
     wanted += project["optional-dependencies"]["dev"] if dev else []
