@@ -15,7 +15,8 @@ import os
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -23,7 +24,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from judge.caches import compile_judge_kernels, submission_caches
+from judge.caches import compile_judge_kernels, judge_kernels, submission_caches
 from judge.case import Case
 from judge.child.log import ChildLog
 from judge.child.process import ChildOptions, default_memory_limit
@@ -34,7 +35,7 @@ from judge.session import Limits, Repetitions, Session
 from judge.submission import ENTRY, find_submission
 from judge.suites import load_suite
 from judge.threads import available_cores
-from reference.preprocess import preprocess_for
+from reference.preprocess import Preprocess, preprocess_for
 
 ROUNDS = 3
 SEED = 42
@@ -60,8 +61,10 @@ def main(
     device = choose_device("cuda")
     compile_judge_kernels()
     cases = [case for case in load_suite(PUBLIC).cases if not names or case.name in names]
+    os.environ["TILELANG_CACHE_DIR"] = str(judge_kernels())
+    preprocess = preprocess_for(device)
     os.environ.update(submission_caches(find_submission(submission).digest))
-    bare_function = _import_function(submission)
+    bare = BareLoop(_import_function(submission), preprocess, device)
     rows: list[dict[str, str]] = []
     click.echo(" ".join(f"{column:>16}" for column in COLUMNS))
     with tempfile.TemporaryDirectory() as folder:
@@ -70,7 +73,7 @@ def main(
         options = ChildOptions(child, visible, available_cores(), default_memory_limit())
         session = Session(find_submission(submission), options, Limits(), log, lambda phase: None)
         try:
-            rows = [row for case in cases for row in _compare(case, session, bare_function, device)]
+            rows = [_compare(case, session, bare) for case in cases]
         finally:
             session.close()
             log.close()
@@ -82,45 +85,55 @@ def main(
     sys.exit(any(row["within"] == "no" for row in rows))
 
 
-def _compare(
-    case: Case, session: Session, bare_function: Callable[..., object], device: torch.device
-) -> Iterator[dict[str, str]]:
-    expected = expected_result(case, SEED, device)
-    judged, bare = [], []
+@dataclass(frozen=True)
+class BareLoop:
+    """lab.md's protocol and nothing else."""
+
+    function: Callable[..., object]
+    preprocess: Preprocess
+    device: torch.device
+
+    def median_ms(self, case: Case) -> float:
+        """Median of the timed calls, in ms."""
+        inputs = make_inputs(case, SEED, self.device)
+        g_cumsum, inverse = self.preprocess(inputs.k, inputs.raw_g, inputs.beta)
+        q, k, v, beta, state = inputs.q, inputs.k, inputs.v, inputs.beta, inputs.initial_state
+        function = self.function
+        for _ in range(COUNT.warmup):
+            function(q, k, v, g_cumsum, beta, inverse, state)
+        torch.cuda.synchronize()
+        samples = []
+        for _ in range(COUNT.repetitions):
+            start = torch.cuda.Event(enable_timing=True)
+            end = torch.cuda.Event(enable_timing=True)
+            start.record()
+            function(q, k, v, g_cumsum, beta, inverse, state)
+            end.record()
+            end.synchronize()
+            samples.append(start.elapsed_time(end))
+        return statistics.median(samples)
+
+
+def _compare(case: Case, session: Session, bare: BareLoop) -> dict[str, str]:
+    expected = expected_result(case, SEED, bare.device)
+    medians: dict[str, list[float]] = {"judge": [], "bare": []}
     for _ in range(ROUNDS):
         result = session.judge("public", case, SEED, COUNT, expected)
         if result.timing is None:
             raise click.ClickException(f"{case.name}: {result.verdict}: {result.detail}")
-        judged.append(result.timing.median_ms)
-        bare.append(_bare_median(case, bare_function, device))
-    judge_ms, bare_ms = statistics.median(judged), statistics.median(bare)
+        medians["judge"].append(result.timing.median_ms)
+        medians["bare"].append(bare.median_ms(case))
+    judge_ms, bare_ms = (statistics.median(values) for values in medians.values())
     allowed = RELATIVE * bare_ms + (0 if bare_ms >= LONG_MS else ABSOLUTE_MS)
     within = "yes" if abs(judge_ms - bare_ms) <= allowed else "no"
     values = (judge_ms, bare_ms, judge_ms - bare_ms, allowed)
     row = dict(zip(COLUMNS, [case.name, *(f"{v:.6f}" for v in values), within], strict=True))
     click.echo(" ".join(f"{cell:>16}" for cell in row.values()))
-    for name, medians in (("judge", judged), ("bare", bare)):
-        row |= {f"{name}_{i}_ms": f"{median:.6f}" for i, median in enumerate(medians, start=1)}
-    yield row
-
-
-def _bare_median(case: Case, function: Callable[..., object], device: torch.device) -> float:
-    inputs = make_inputs(case, SEED, device)
-    g_cumsum, inverse = preprocess_for(device)(inputs.k, inputs.raw_g, inputs.beta)
-    q, k, v, beta, state = inputs.q, inputs.k, inputs.v, inputs.beta, inputs.initial_state
-    for _ in range(COUNT.warmup):
-        function(q, k, v, g_cumsum, beta, inverse, state)
-    torch.cuda.synchronize()
-    samples = []
-    for _ in range(COUNT.repetitions):
-        start = torch.cuda.Event(enable_timing=True)
-        end = torch.cuda.Event(enable_timing=True)
-        start.record()
-        function(q, k, v, g_cumsum, beta, inverse, state)
-        end.record()
-        end.synchronize()
-        samples.append(start.elapsed_time(end))
-    return statistics.median(samples)
+    return row | {
+        f"{name}_{number}_ms": f"{median:.6f}"
+        for name, values in medians.items()
+        for number, median in enumerate(values, start=1)
+    }
 
 
 def _import_function(submission: Path) -> Callable[..., object]:
