@@ -2,9 +2,10 @@
 
     python scripts/compare_timing.py --submission submissions/v01_gemm --csv OUT.csv
 
-The bare loop is what lab.md describes and nothing else, in this process: inputs, preprocessing,
-10 warm-up calls, 100 calls with CUDA events around each, median. Judge and loop alternate three
-times; the medians of the three are compared. Needs a CUDA device.
+The bare loop is the lab's protocol and nothing else, in this process: inputs, preprocessing,
+10 warm-up calls, 100 calls with CUDA events around each, median; on one core, as the judge times.
+Judge and loop alternate, three times by default; the medians of their medians are compared. Needs
+a CUDA device.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from judge.caches import compile_judge_kernels, judge_kernels, submission_caches
 from judge.case import Case
+from judge.child.calls import on_one_core
 from judge.child.log import ChildLog
 from judge.child.process import ChildOptions, default_memory_limit
 from judge.device import child_view, choose_device
@@ -37,7 +39,6 @@ from judge.suites import load_suite
 from judge.threads import available_cores
 from reference.preprocess import Preprocess, preprocess_for
 
-ROUNDS = 3
 SEED = 42
 COUNT = Repetitions(warmup=10, repetitions=100)
 LONG_MS = 0.2
@@ -50,14 +51,10 @@ COLUMNS = ("case", "judge_ms", "bare_ms", "difference_ms", "allowed_ms", "within
 @click.command()
 @click.option("--submission", type=click.Path(path_type=Path), required=True)
 @click.option("--case", "names", multiple=True, help="Default: all public cases.")
-@click.option("--cores", help="Pin both to these cores, such as 2,3. Default: as the system does.")
+@click.option("--rounds", type=click.IntRange(min=1), default=3, help="Default: 3.")
 @click.option("--csv", "csv_path", type=click.Path(path_type=Path), help="Also write every median.")
-def main(
-    submission: Path, names: tuple[str, ...], cores: str | None, csv_path: Path | None
-) -> None:
+def main(submission: Path, names: tuple[str, ...], rounds: int, csv_path: Path | None) -> None:
     """Print judge and bare loop side by side; exit 1 where they differ by more than allowed."""
-    if cores:
-        os.sched_setaffinity(0, {int(core) for core in cores.split(",")})
     device = choose_device("cuda")
     compile_judge_kernels()
     cases = [case for case in load_suite(PUBLIC).cases if not names or case.name in names]
@@ -73,7 +70,7 @@ def main(
         options = ChildOptions(child, visible, available_cores(), default_memory_limit())
         session = Session(find_submission(submission), options, Limits(), log, lambda phase: None)
         try:
-            rows = [_compare(case, session, bare) for case in cases]
+            rows = [_compare(case, session, bare, rounds) for case in cases]
         finally:
             session.close()
             log.close()
@@ -87,7 +84,7 @@ def main(
 
 @dataclass(frozen=True)
 class BareLoop:
-    """lab.md's protocol and nothing else."""
+    """The lab's protocol and nothing else."""
 
     function: Callable[..., object]
     preprocess: Preprocess
@@ -95,29 +92,31 @@ class BareLoop:
 
     def median_ms(self, case: Case) -> float:
         """Median of the timed calls, in ms."""
+        torch.cuda.empty_cache()
         inputs = make_inputs(case, SEED, self.device)
         g_cumsum, inverse = self.preprocess(inputs.k, inputs.raw_g, inputs.beta)
         q, k, v, beta, state = inputs.q, inputs.k, inputs.v, inputs.beta, inputs.initial_state
         function = self.function
-        for _ in range(COUNT.warmup):
-            function(q, k, v, g_cumsum, beta, inverse, state)
-        torch.cuda.synchronize()
         samples = []
-        for _ in range(COUNT.repetitions):
-            start = torch.cuda.Event(enable_timing=True)
-            end = torch.cuda.Event(enable_timing=True)
-            start.record()
-            function(q, k, v, g_cumsum, beta, inverse, state)
-            end.record()
-            end.synchronize()
-            samples.append(start.elapsed_time(end))
+        with on_one_core():
+            for _ in range(COUNT.warmup):
+                function(q, k, v, g_cumsum, beta, inverse, state)
+            torch.cuda.synchronize()
+            for _ in range(COUNT.repetitions):
+                start = torch.cuda.Event(enable_timing=True)
+                end = torch.cuda.Event(enable_timing=True)
+                start.record()
+                function(q, k, v, g_cumsum, beta, inverse, state)
+                end.record()
+                end.synchronize()
+                samples.append(start.elapsed_time(end))
         return statistics.median(samples)
 
 
-def _compare(case: Case, session: Session, bare: BareLoop) -> dict[str, str]:
+def _compare(case: Case, session: Session, bare: BareLoop, rounds: int) -> dict[str, str]:
     expected = expected_result(case, SEED, bare.device)
     medians: dict[str, list[float]] = {"judge": [], "bare": []}
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         result = session.judge("public", case, SEED, COUNT, expected)
         if result.timing is None:
             raise click.ClickException(f"{case.name}: {result.verdict}: {result.detail}")

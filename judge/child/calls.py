@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
 Result = object
+_PROCESSOR_FIELD = 39 - 3  # proc(5): field 39 of stat, counted from field 3 behind the name
 
 
 @dataclass
@@ -29,26 +33,41 @@ def time_calls(
     (cudaProfilerStart, cudaProfilerStop) encloses exactly the timed calls. The first timed
     result is copied between two calls, outside the timed intervals.
     """
-    for _ in range(warmup):
-        call()
-    time_one = _time_with_events if device.type == "cuda" else _time_with_host_clock
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-        torch.cuda.profiler.start()
+    on_cuda = device.type == "cuda"
+    time_one = _time_with_events if on_cuda else _time_with_host_clock
     samples_ms: list[float] = []
     first: Result = None
     last: Result = None
-    for repetition in range(repetitions):
-        last = (
-            None  # freed before the call, so that its memory can serve again as in the lab's loop
-        )
-        milliseconds, last = time_one(call)
-        samples_ms.append(milliseconds)
-        if repetition == 0:
-            first = copy_of(last)
-    if device.type == "cuda":
-        torch.cuda.profiler.stop()
+    with on_one_core() if on_cuda else nullcontext():
+        for _ in range(warmup):
+            call()
+        if on_cuda:
+            torch.cuda.synchronize()
+            torch.cuda.profiler.start()
+        for repetition in range(repetitions):
+            last = None  # freed before the call, so that its memory can serve again
+            milliseconds, last = time_one(call)
+            samples_ms.append(milliseconds)
+            if repetition == 0:
+                first = copy_of(last)
+        if on_cuda:
+            torch.cuda.profiler.stop()
     return TimedCalls(samples_ms, first, last)
+
+
+@contextmanager
+def on_one_core() -> Iterator[None]:
+    """Keep this thread on the core where it runs now.
+
+    Moving between cores costs a launch some microseconds, which short kernels would show.
+    """
+    allowed = os.sched_getaffinity(0)
+    fields = Path("/proc/thread-self/stat").read_text().rpartition(")")[2].split()
+    os.sched_setaffinity(0, {int(fields[_PROCESSOR_FIELD])})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 def copy_of(result: Result) -> Result:

@@ -142,6 +142,8 @@ class Worker:
         self._results.clear()
         self._arguments = ()
         self._case = request.case
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()  # no case inherits the memory layout of the one before
         inputs = make_inputs(request.case, request.seed, self._device)
         g_cumsum, inverse = self._preprocess(inputs.k, inputs.raw_g, inputs.beta)
         self._arguments = (
