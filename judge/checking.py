@@ -37,7 +37,7 @@ def result_sizes(case: Case) -> tuple[int, int]:
 
 
 def check_result(output: bytearray, state: bytearray, expected: Expected, case: Case) -> Finding:
-    """Judge raw bytes of output and final_state against the reference (lab.md, judging rules).
+    """Judge raw bytes of output and final_state against the reference (docs/lab.md, judging).
 
     An element is wrong where |actual − expected| > tolerance · (1 + |expected|), that is outside
     rtol = atol = tolerance. NaN or Inf is BAD_RESULT.

@@ -27,7 +27,7 @@ class TimedCalls:
 def time_calls(
     call: Callable[[], Result], warmup: int, repetitions: int, device: torch.device
 ) -> TimedCalls:
-    """Warm up, then time each call on an otherwise idle device (lab.md, judging rules).
+    """Warm up, then time each call on an otherwise idle device (docs/lab.md, judging).
 
     On CUDA a pair of events around each call, on a CPU the host's clock. The profiler range
     (cudaProfilerStart, cudaProfilerStop) encloses exactly the timed calls. The first timed

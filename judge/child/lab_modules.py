@@ -35,7 +35,7 @@ def torch_gdn_prefill_forward(
     dtype: torch.dtype = torch.float64,
     student_interface: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The lab's PyTorch forward: shapes as in lab.md, results in `dtype`.
+    """The lab's PyTorch forward: shapes as in docs/lab.md, results in `dtype`.
 
     With `student_interface` it computes in float32 and returns what a submission must return:
     output bfloat16 and final_state float32.
