@@ -270,8 +270,9 @@ def cross_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def judged(tmp_path: Path, body: str) -> list[CaseResult]:
     """The results of both verdict cases for a submission of this body."""
+    before = list_children()
     results, _, _ = put_on_trial(write_submission(tmp_path / "s", body), tmp_path)
-    assert not list_children()
+    assert list_children() == before
     return results
 
 
@@ -291,15 +292,16 @@ def judged_in_turn(tmp_path: Path, lines: list[str], helpers: str = "") -> list[
         f"{branches}    return output, state\n"
     )
     path = write_submission(tmp_path / "s", body)
+    before = list_children()
     results, _, _ = put_on_trial(path, tmp_path, [*bad_cases, right_case])
     assert results[-1].verdict is Verdict.PASS
-    assert not list_children()
+    assert list_children() == before
     return results[:-1]
 
 
-def list_children() -> list[int]:
+def list_children() -> set[int]:
     """Processes whose parent is this one and that have not been waited for."""
-    children = []
+    children = set()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -307,5 +309,5 @@ def list_children() -> list[int]:
             except OSError:
                 continue
             if int(status.rpartition(")")[2].split()[1]) == os.getpid():
-                children.append(int(entry.name))
+                children.add(int(entry.name))
     return children
