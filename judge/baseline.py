@@ -10,7 +10,7 @@ from judge.case import Case
 from judge.checkpoints import BaselineError, CheckpointFile, fitting_checkpoints, load_checkpoints
 from judge.record import Baseline, Environment, Timing
 
-CHOICES = ("auto", "checkpoints", "live", "reference")
+CHOICES = ("auto", "checkpoints", "live", "reference", "none")
 LEAST_RATIO = 1.25
 """t60 is never below this multiple of t100, so that the curve between them is never a cliff."""
 
@@ -37,7 +37,8 @@ class Choice:
 def choose(kind: str, cases: Sequence[Case], environment: Environment, checkpoints: Path) -> Choice:
     """Decide on the baseline of a run from `--baseline` and the cases asked for.
 
-    kind: auto, checkpoints, live, reference, or the path of a checkpoint file.
+    kind: auto, checkpoints, live, reference, none (no scores, and nothing runs beside the
+        submission, as a profiler wants it), or the path of a checkpoint file.
     cases: all cases of the run; those not timed need no baseline, and without a timed one nothing
         is measured. checkpoints: folder of the checkpoint files that auto and checkpoints try.
 
@@ -48,6 +49,8 @@ def choose(kind: str, cases: Sequence[Case], environment: Environment, checkpoin
             "--baseline live: no public implementation is part of this judge yet; "
             "use --baseline reference"
         )
+    if kind == "none":
+        return Choice(no_baseline("none asked for"), "")
     timed = [case for case in cases if case.timed]
     if kind not in CHOICES:
         if not Path(kind).is_file():

@@ -81,7 +81,7 @@ INTERRUPTED = 130
 @click.option(
     "--baseline",
     default="auto",
-    metavar="auto|checkpoints|live|reference|FILE",
+    metavar="auto|checkpoints|live|reference|none|FILE",
     help="Where t100 and t60 come from. Default: checkpoints that fit this device, else reference.",
 )
 @click.option("--no-gate", is_flag=True, help="Practice: failed correctness cases cost nothing.")

@@ -37,8 +37,12 @@ _START = (
     "from judge.child.worker import main; main(int(sys.argv[2]), sys.argv[3])"
 )
 _SECRET_VARIABLE = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE_?KEY", re.IGNORECASE)
+# Set by ncu (the first two) and nsys for the processes that they follow; none is a secret, though
+# one is called NV_TPS_LAUNCH_TOKEN.
+_PROFILER_VARIABLES = ("NV_TPS_", "NV_NSIGHT_", "NSYS_", "QUADD_")
 _POLL_S = 0.05
 _EXIT_WAIT_S = 2.0
+_PROFILED_EXIT_WAIT_S = 60.0
 _OOM_SCORE = "900"
 
 
@@ -72,6 +76,11 @@ def default_memory_limit() -> int:
     """Resident bytes that a child may take: 16 GiB, or 70 % of the machine's memory if less."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min(16 * 2**30, total * 7 // 10)
+
+
+def followed_by_profiler() -> bool:
+    """Whether ncu or nsys runs this process, and so its children."""
+    return any(name.startswith(_PROFILER_VARIABLES) for name in os.environ)
 
 
 class Child:
@@ -150,7 +159,10 @@ class Child:
             with contextlib.suppress(OSError):
                 self._channel.sendall(encode(Close()))
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(_EXIT_WAIT_S)
+                # a profiler's library hands over what it collected while the process ends
+                self._process.wait(
+                    _PROFILED_EXIT_WAIT_S if followed_by_profiler() else _EXIT_WAIT_S
+                )
         self.kill()
 
     def kill(self) -> None:
@@ -165,12 +177,15 @@ class Child:
 
     def _environment(self, options: ChildOptions, kernels: Path) -> dict[str, str]:
         environment = {
-            name: value for name, value in os.environ.items() if not _SECRET_VARIABLE.search(name)
+            name: value
+            for name, value in os.environ.items()
+            if name.startswith(_PROFILER_VARIABLES) or not _SECRET_VARIABLE.search(name)
         }
         temporary = self._folder / "tmp"
         temporary.mkdir()
+        if not followed_by_profiler():  # its library in the child meets it in their common TMPDIR
+            environment["TMPDIR"] = str(temporary)
         environment |= {
-            "TMPDIR": str(temporary),
             "TILELANG_CACHE_DIR": str(kernels),
             "TILELANG_TMP_DIR": str(kernels / "tmp"),
             "OMP_NUM_THREADS": str(options.threads),
