@@ -23,6 +23,8 @@ from judge.child.protocol import (
     Loaded,
     Prepare,
     Prepared,
+    Profile,
+    Profiled,
     ProtocolError,
     Ran,
     Ready,
@@ -138,6 +140,18 @@ class Session:
             score=None,
             seconds=outcome.seconds,
         )
+
+    def profile(self, calls: int) -> Profiled:
+        """Make more calls of the case judged last, which passed, under PyTorch's profiler.
+
+        Raises ChildError with one line that says what became of them.
+        """
+        try:
+            ask = self._asker(self._child, _Outcome())
+            return ask(Profile(calls), Profiled, "profile", self._limits.run)
+        except _TrialOver as over:
+            self.drop_child()
+            raise ChildError(f"{over.verdict}: {over.detail}") from None
 
     def close(self) -> None:
         """End the child in peace."""

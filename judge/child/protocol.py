@@ -49,6 +49,12 @@ class Collect(msgspec.Struct, tag=True, frozen=True):
     which: str
 
 
+class Profile(msgspec.Struct, tag=True, frozen=True):
+    """Call again under PyTorch's profiler. Answer: Profiled or Failed."""
+
+    calls: int
+
+
 class Close(msgspec.Struct, tag=True, frozen=True):
     """End the process. No answer."""
 
@@ -93,6 +99,25 @@ class Collected(msgspec.Struct, tag=True, frozen=True):
     digests: dict[str, str]
 
 
+class ProfiledRow(msgspec.Struct, frozen=True):
+    """What one kernel or operator took in all profiled calls together.
+
+    kind: "cuda" for what ran on the device, "cpu" for what the host did, itself, without what it
+    called. times: how often it ran. total_us: microseconds, summed.
+    """
+
+    name: str
+    kind: str
+    times: int
+    total_us: float
+
+
+class Profiled(msgspec.Struct, tag=True, frozen=True):
+    """All profiled calls returned; the rows that took longest."""
+
+    rows: list[ProfiledRow]
+
+
 class Failed(msgspec.Struct, tag=True, frozen=True):
     """An exception ended the request. error: its type and last line.
 
@@ -104,8 +129,8 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
     needs_cuda: bool
 
 
-Request = Load | Prepare | Call | Run | Collect | Close
-Reply = Ready | Loaded | Prepared | Called | Ran | Collected | Failed
+Request = Load | Prepare | Call | Run | Collect | Profile | Close
+Reply = Ready | Loaded | Prepared | Called | Ran | Collected | Profiled | Failed
 
 _ENCODER = msgspec.json.Encoder()
 _REQUESTS = msgspec.json.Decoder(Request)

@@ -23,6 +23,7 @@ from judge.case import HEAD_DIM, Case
 from judge.child.calls import TimedCalls, time_calls
 from judge.child.failure import describe
 from judge.child.lab_modules import LAB_PACKAGE, install_lab_modules
+from judge.child.profiling import profile_calls
 from judge.child.protocol import (
     Call,
     Called,
@@ -34,6 +35,8 @@ from judge.child.protocol import (
     Loaded,
     Prepare,
     Prepared,
+    Profile,
+    Profiled,
     Ran,
     Ready,
     Reply,
@@ -120,6 +123,8 @@ class Worker:
                     return self._run(request)
                 case Collect():
                     return self._collect(request)
+                case Profile():
+                    return self._profile(request), []
         except BaseException as error:
             traceback.print_exc()
             sys.stderr.flush()
@@ -182,6 +187,10 @@ class Worker:
         if problem:
             return Collected(problem, digests), []
         return Collected("", digests), [_raw_bytes(tensor) for tensor in result]
+
+    def _profile(self, request: Profile) -> Profiled:
+        function, arguments = self._function, self._arguments
+        return Profiled(profile_calls(lambda: function(*arguments), request.calls, self._device))
 
     def _digests(self) -> dict[str, str]:
         return {
