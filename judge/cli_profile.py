@@ -1,0 +1,240 @@
+"""`run.py profile`: options and wiring."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+
+import click
+import torch
+from rich.console import Console
+
+from judge.caches import CompileError, compile_judge_kernels, log_folder
+from judge.case import Case
+from judge.child.log import ChildLog
+from judge.child.process import ChildOptions, default_memory_limit
+from judge.device import DeviceError, child_view, choose_device, gpu_identity
+from judge.environment import capture
+from judge.gpu_lock import gpu_lock
+from judge.profiling.commands import TOOLS, ProfilerError, Target, choose_tool
+from judge.profiling.external import run_ncu, run_nsys
+from judge.profiling.picture import HOW_TO_GET, can_draw, draw_stalls
+from judge.profiling.report import ProfileReport, TimeRow, to_json
+from judge.profiling.torch_profiler import run_torch
+from judge.profiling.view import print_report, to_csv
+from judge.progress import TerminalProgress
+from judge.record import CaseResult
+from judge.submission import Submission, SubmissionError, find_submission
+from judge.suites import CaseFileError, load_suites, select_cases
+from judge.threads import available_cores
+from judge.verdict import Verdict
+
+CASES = Path(__file__).resolve().parents[1] / "cases"
+INTERRUPTED = 130
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("path", type=click.Path(path_type=Path))
+@click.option("--case", "case_name", required=True, metavar="NAME", help="The case to look into.")
+@click.option(
+    "--tool",
+    type=click.Choice(TOOLS),
+    help="Default: ncu where it is on PATH, else nsys, else torch; on a CPU torch.",
+)
+@click.option(
+    "--launches",
+    type=click.IntRange(min=1),
+    default=2,
+    help="Kernel launches (ncu) or calls (nsys, torch) to profile. Default: 2.",
+)
+@click.option("--kernel", metavar="REGEX", help="ncu: only kernels whose name matches.")
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("profiles"),
+    metavar="DIR",
+    help="Folder for reports, CSV and pictures. Default: profiles.",
+)
+@click.option(
+    "--output-format",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    help="What goes to standard output. Default: table.",
+)
+@click.option(
+    "--cases",
+    "cases_file",
+    type=click.Path(path_type=Path),
+    help="A suite file to use in place of the ones in cases/.",
+)
+@click.option("--device", default="auto", metavar="auto|cuda|cuda:N|cpu", help="Default: auto.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=42, help="Default: 42.")
+@click.pass_context
+def profile(
+    context: click.Context,
+    path: Path,
+    case_name: str,
+    tool: str | None,
+    launches: int,
+    kernel: str | None,
+    output: Path,
+    output_format: str,
+    cases_file: Path | None,
+    device: str,
+    seed: int,
+) -> None:
+    """Look inside a submission on one case: Nsight Compute, Nsight Systems or PyTorch's profiler.
+
+    PATH is a submission: a .py file or a folder. Only the timed calls are profiled, in the child
+    that runs the submission; docs/profiling.md says how to read the figures. Exit status: 0 the
+    case passed and was profiled, 1 something failed, 2 wrong usage or a profiler that is missing,
+    130 interrupted.
+    """
+    with _usage_errors():
+        suite, case = _chosen_case(cases_file, case_name)
+        submission = find_submission(path)
+        torch_device = choose_device(device)
+        chosen = choose_tool(tool, torch_device.type == "cuda")
+    if tool is None:
+        _say(f"profiling with {chosen}")
+    stem = output / re.sub(r"[^\w-]", "_", f"{submission.name}-{case.name}-{chosen}")
+    report = ProfileReport(chosen, submission.name, case.name, "", launches)
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        if chosen == "torch":
+            result, report = _with_torch(submission, suite, case, torch_device, seed, report)
+        else:
+            target = Target(path, case.name, cases_file, device, seed, launches)
+            result, report = _with_command(target, kernel, stem, report)
+        if result.verdict is not Verdict.PASS:
+            _say(f"{case.name}: {result.verdict}: {result.detail}")
+            context.exit(1)
+        report = _with_files(report, stem)
+    except (ProfilerError, CompileError, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    _show(report, output_format)
+
+
+def _with_command(
+    target: Target, kernel: str | None, stem: Path, report: ProfileReport
+) -> tuple[CaseResult, ProfileReport]:
+    if report.tool == "ncu":
+        record, launches = run_ncu(target, report.calls, kernel, stem, _say)
+        report = replace(report, launches=launches, notes=_ncu_notes(report.calls, launches))
+    else:
+        record, times = run_nsys(target, stem, _say)
+        timing = record.results[0].timing
+        calls = len(timing.samples_ms) if timing else 1  # a case that is not timed: one
+        report = replace(report, times=times, calls=calls)
+    return record.results[0], replace(report, device=record.environment.device_name)
+
+
+def _with_torch(
+    submission: Submission,
+    suite: str,
+    case: Case,
+    device: torch.device,
+    seed: int,
+    report: ProfileReport,
+) -> tuple[CaseResult, ProfileReport]:
+    threads = available_cores()
+    torch.set_num_threads(threads)
+    progress = TerminalProgress(Console(stderr=True))
+    child_device, visible_devices = child_view(device)
+    on_cuda = device.type == "cuda"
+    log = ChildLog(log_folder() / f"profile-{os.getpid()}.log")
+    try:
+        with gpu_lock(gpu_identity(device), _say) if on_cuda else nullcontext():
+            if on_cuda:
+                progress.message("compiling the judge's own kernels")
+                compile_judge_kernels()
+            result, times = run_torch(
+                submission,
+                suite,
+                case,
+                device=device,
+                child=ChildOptions(child_device, visible_devices, threads, default_memory_limit()),
+                seed=seed,
+                calls=report.calls,
+                log=log,
+                progress=progress.message,
+            )
+    finally:
+        progress.close()
+        log.close()
+    name = capture(device).device_name
+    return result, replace(report, device=name, times=times, notes=_torch_notes(on_cuda, times))
+
+
+def _with_files(report: ProfileReport, stem: Path) -> ProfileReport:
+    """Write the picture and the report's own CSV and JSON; the report with all files' names."""
+    notes, pictures = list(report.notes), []
+    if report.launches and not can_draw():
+        notes.append(HOW_TO_GET)
+    elif report.launches:
+        title = f"Where the warps' cycles go: {report.submission} on {report.case}, {report.device}"
+        pictures = draw_stalls(report.launches, title, stem.with_name(f"{stem.name}-stalls"))
+    figures = stem.with_name(f"{stem.name}-figures.csv")
+    record = stem.with_name(f"{stem.name}.json")
+    raw = [stem.with_name(stem.name + suffix) for suffix in (".ncu-rep", ".nsys-rep", ".csv")]
+    files = [*(file for file in raw if file.is_file()), figures, record, *pictures]
+    report = replace(report, notes=notes, files=[str(file) for file in files])
+    figures.write_text(to_csv(report))
+    record.write_text(to_json(report) + "\n")
+    return report
+
+
+def _ncu_notes(asked: int, launches: list) -> list[str]:
+    notes = []
+    if len(launches) < asked:
+        notes.append(f"{len(launches)} of {asked} launches asked for: the timed calls made no more")
+    missing = sorted({name for launch in launches for name in launch.missing})
+    if missing:
+        notes.append(f"not collected by this ncu on this GPU: {', '.join(missing)}")
+    return notes
+
+
+def _torch_notes(on_cuda: bool, times: list[TimeRow]) -> list[str]:
+    if on_cuda and times and all(row.kind == "cpu" for row in times):
+        return ["PyTorch's profiler saw no kernel: CUPTI may be in use or not permitted here"]
+    return []
+
+
+def _show(report: ProfileReport, output_format: str) -> None:
+    if output_format == "table":
+        print_report(report, Console())
+        return
+    click.echo(to_json(report) if output_format == "json" else to_csv(report).rstrip("\n"))
+    for note in report.notes:
+        _say(note)
+
+
+def _chosen_case(cases_file: Path | None, name: str) -> tuple[str, Case]:
+    suites = load_suites([cases_file] if cases_file else sorted(CASES.glob("*.yaml")))
+    ((suite, case),) = select_cases(suites, case_names=[name])
+    return suite.name, case
+
+
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    try:
+        yield
+    except (CaseFileError, SubmissionError, DeviceError, ProfilerError) as error:
+        raise _WrongUsage(str(error)) from None
+
+
+class _WrongUsage(click.ClickException):
+    """One line, exit status 2."""
+
+    exit_code = 2
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)

@@ -1,0 +1,51 @@
+"""PyTorch's own profiler around one case, where neither ncu nor nsys is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from judge.case import Case
+from judge.child.log import ChildLog
+from judge.child.process import ChildError, ChildOptions
+from judge.profiling.commands import ProfilerError
+from judge.profiling.report import TimeRow, time_rows
+from judge.record import CaseResult
+from judge.reference_run import expected_result
+from judge.session import Limits, Repetitions, Session
+from judge.submission import Submission
+from judge.verdict import Verdict
+
+_COUNT = Repetitions(warmup=1, repetitions=1)
+
+
+def run_torch(
+    submission: Submission,
+    suite: str,
+    case: Case,
+    *,
+    device: torch.device,
+    child: ChildOptions,
+    seed: int,
+    calls: int,
+    log: ChildLog,
+    progress: Callable[[str], None],
+) -> tuple[CaseResult, list[TimeRow]]:
+    """Judge the case as grading does, then profile `calls` more calls where it passed.
+
+    Raises ProfilerError where the submission fails in the profiled calls.
+    """
+    session = Session(submission, child, Limits(), log, progress)
+    session.start()
+    try:
+        progress("reference")
+        expected = expected_result(case, seed, device)
+        result = session.judge(suite, case, seed, _COUNT, expected)
+        if result.verdict is not Verdict.PASS:
+            return result, []
+        return result, time_rows(session.profile(calls).rows)
+    except ChildError as error:
+        raise ProfilerError(f"{case.name} passed, but not under the profiler: {error}") from None
+    finally:
+        session.close()
