@@ -168,3 +168,10 @@ def test_choices_that_cannot_be_met(tmp_path: Path) -> None:
         choose(str(write(tmp_path, GOOD)), [CHAIN], CPU, CHECKPOINTS)
     with pytest.raises(BaselineError, match="--baseline atuo: should be auto, checkpoints,"):
         choose("atuo", [CHAIN], CPU, CHECKPOINTS)
+
+
+def test_none_runs_nothing_beside_the_submission() -> None:
+    for environment in (SLICE, CPU):
+        choice = choose("none", [CHAIN], environment, CHECKPOINTS)
+        assert choice.baseline is not None
+        assert (choice.baseline.source, choice.baseline.t100_ms) == ("none", {})
