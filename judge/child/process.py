@@ -37,9 +37,12 @@ _START = (
     "from judge.child.worker import main; main(int(sys.argv[2]), sys.argv[3])"
 )
 _SECRET_VARIABLE = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE_?KEY", re.IGNORECASE)
-# Set by ncu (the first two) and nsys for the processes that they follow; none is a secret, though
-# one is called NV_TPS_LAUNCH_TOKEN.
-_PROFILER_VARIABLES = ("NV_TPS_", "NV_NSIGHT_", "NSYS_", "QUADD_")
+# Set by ncu and nsys for the processes that they follow; none is a secret, though one is called
+# NV_TPS_LAUNCH_TOKEN.
+_PROFILER_VARIABLES = (
+    *("NV_TPS_", "NV_NSIGHT_", "NV_COMPUTE_PROFILER_", "NVIDIA_PROCESS_INJECTION_"),
+    *("NVIDIA-PROCESS-TRACKING", "NSYS_", "QUADD_"),
+)
 _POLL_S = 0.05
 _EXIT_WAIT_S = 2.0
 _PROFILED_EXIT_WAIT_S = 60.0

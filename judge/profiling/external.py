@@ -52,9 +52,9 @@ def run_ncu(
         raise ProfilerError(f"ncu saw no {which} in the timed calls; {complaint}")
     csv_file = Path(f"{stem}.csv")
     status, page = _run(ncu_raw_command(stem), say)
-    if status != 0:
-        raise ProfilerError(f"ncu could not print {stem}.ncu-rep: status {status}")
     csv_file.write_text(page)
+    if status != 0:
+        raise ProfilerError(f"ncu could not print {stem}.ncu-rep: status {status}{_last(page)}")
     try:
         return record, parse_raw_page(page, str(csv_file))
     except NcuFormatError as error:
@@ -70,16 +70,18 @@ def run_nsys(
     """
     _remove(stem, (".nsys-rep", ".csv"))
     status, stdout = _run(nsys_command(target, stem), say)
-    record = _record(stdout, f"nsys ended with status {status} and no record")
+    record = _record(stdout, f"nsys ended with status {status} and no record{_last(stdout)}")
     if not _passed(record):
         return record, []
     if not Path(f"{stem}.nsys-rep").is_file():
         raise ProfilerError(f"nsys wrote no {stem}.nsys-rep: status {status}")
     csv_file = Path(f"{stem}.csv")
     status, table = _run(nsys_stats_command(stem), say)
-    if status != 0:
-        raise ProfilerError(f"nsys stats could not read {stem}.nsys-rep: status {status}")
     csv_file.write_text(table)
+    if status != 0:
+        raise ProfilerError(
+            f"nsys stats could not read {stem}.nsys-rep: status {status}{_last(table)}"
+        )
     return record, parse_nsys_times(table, str(csv_file))
 
 
@@ -116,6 +118,12 @@ def _record(stdout: str, otherwise: str) -> Record:
 
 def _passed(record: Record) -> bool:
     return len(record.results) == 1 and record.results[0].verdict is Verdict.PASS
+
+
+def _last(text: str) -> str:
+    """The last line, where profilers put their complaints, behind a colon."""
+    lines = text.strip().splitlines()
+    return f": {plain(lines[-1])}" if lines else ""
 
 
 def _complaint(log: Path) -> str:
