@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
+import tempfile
 from importlib import metadata
 from pathlib import Path
 
@@ -22,6 +22,10 @@ _COMPILE = (
 )
 
 
+class CacheError(OSError):
+    """The cache folder cannot be used; the text is one line that says what to change."""
+
+
 class CompileError(RuntimeError):
     """The judge's own kernels do not compile; the text is the compiler's last line."""
 
@@ -34,23 +38,36 @@ def cache_root() -> Path:
     return Path(base).expanduser().resolve() / "gdn-judge"
 
 
+def check_cache_root() -> None:
+    """Make the cache folder. Raises CacheError where nothing can be written there."""
+    try:
+        log_folder().mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=log_folder()):
+            pass
+    except OSError as error:
+        text = f"{cache_root()}: {error.strerror}; set {CACHE_VARIABLE} to a folder of yours"
+        raise CacheError(text) from None
+
+
 def judge_kernels() -> Path:
-    """TileLang's cache of the judge's own kernels; no child is told where it is."""
+    """TileLang's cache of the judge's own kernels; no child is told of it."""
     return cache_root() / "judge" / _compilers()
 
 
-def compile_judge_kernels() -> None:
+def compile_judge_kernels() -> dict[str, bytes]:
     """Compile the preprocessing kernels into `judge_kernels()` where it does not hold them.
 
-    In a process of its own, so that the judge needs no TileLang in its memory. Raises
-    CompileError with the last line of what went wrong.
+    Returns the compiled files by path: read before any child starts and handed to each from the
+    judge's memory, so that no child of a run reaches another's. Compiling is done by a process of
+    its own, so that the judge needs no TileLang. Raises CompileError with the last line of what
+    went wrong.
     """
     source = hashlib.sha256(_KERNEL_SOURCE.read_bytes()).hexdigest()
     targets = [os.environ.get(name, "") for name in TARGET_VARIABLES]
     marker = judge_kernels() / "compiled"
     wanted = "\n".join([source, *targets])
     if marker.is_file() and marker.read_text() == wanted:
-        return
+        return _contents(judge_kernels())
     judge_kernels().mkdir(parents=True, exist_ok=True)
     environment = os.environ | {
         "TILELANG_CACHE_DIR": str(judge_kernels()),
@@ -67,6 +84,7 @@ def compile_judge_kernels() -> None:
         lines = (finished.stderr or finished.stdout).strip().splitlines()
         raise CompileError(lines[-1] if lines else f"exit status {finished.returncode}")
     marker.write_text(wanted)
+    return _contents(judge_kernels())
 
 
 def submission_caches(digest: str) -> dict[str, str]:
@@ -84,11 +102,13 @@ def submission_caches(digest: str) -> dict[str, str]:
     }
 
 
-def copy_judge_kernels(folder: Path) -> None:
-    """Give a child a copy of the judge's compiled kernels, so that it never sees the original."""
-    source = judge_kernels()
-    if source.is_dir():
-        shutil.copytree(source, folder, dirs_exist_ok=True)
+def write_files(files: dict[str, bytes], folder: Path) -> None:
+    """Write files, given as contents by relative path, below `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
 
 
 def log_folder() -> Path:
@@ -101,3 +121,11 @@ def _compilers() -> str:
         return f"tilelang-{metadata.version('tilelang')}"
     except metadata.PackageNotFoundError:
         return "tilelang-none"
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {
+        file.relative_to(folder).as_posix(): file.read_bytes()
+        for file in sorted(folder.rglob("*"))
+        if file.is_file()
+    }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -14,20 +16,21 @@ from rich.console import Console
 
 from judge import __version__
 from judge.baseline import choose
-from judge.caches import CompileError, compile_judge_kernels
+from judge.caches import CacheError, CompileError, check_cache_root, compile_judge_kernels
 from judge.case import Case, Suite
 from judge.checkpoints import BaselineError
 from judge.child.process import ChildOptions, default_memory_limit
 from judge.cli_profile import profile
 from judge.device import DeviceError, child_view, choose_device, gpu_identity
 from judge.environment import capture
-from judge.gpu_lock import gpu_lock
+from judge.gpu_lock import LockError, gpu_lock
 from judge.grading import Plan, grade
 from judge.progress import TerminalProgress
 from judge.record import Record, to_json
 from judge.session import Limits, Repetitions
 from judge.submission import SubmissionError, find_submission
 from judge.suites import CaseFileError, load_suites, select_cases
+from judge.text import plain
 from judge.threads import available_cores
 from judge.verdict import Verdict
 from judge.views.csv_rows import full_csv, lab_csv
@@ -39,6 +42,14 @@ STARTER = ROOT / "submissions" / "starter"
 DEFAULT_SUITE = "public"
 DEFAULT_COUNT = {"cuda": Repetitions(10, 100), "cpu": Repetitions(1, 3)}
 INTERRUPTED = 130
+MAX_CALLS = 100_000
+MAX_TIMEOUT_S = 86_400.0
+
+
+def _finite(context: click.Context, option: click.Parameter, value: float) -> float:
+    if not math.isfinite(value):  # click's range lets nan through
+        raise click.BadParameter(f"{value} is no number of seconds")
+    return value
 
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -60,9 +71,11 @@ INTERRUPTED = 130
 @click.option(
     "--submission", type=click.Path(path_type=Path), default=STARTER, help="Default: the starter."
 )
-@click.option("--warmup", type=click.IntRange(min=0), help="Warm-up calls: 10 on CUDA, 1 on a CPU.")
 @click.option(
-    "--repetitions", type=click.IntRange(min=1), help="Timed calls: 100 on CUDA, 3 on a CPU."
+    "--warmup", type=click.IntRange(0, MAX_CALLS), help="Warm-up calls: 10 on CUDA, 1 on a CPU."
+)
+@click.option(
+    "--repetitions", type=click.IntRange(1, MAX_CALLS), help="Timed calls: 100 on CUDA, 3 on a CPU."
 )
 @click.option(
     "--output-format",
@@ -74,8 +87,9 @@ INTERRUPTED = 130
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=42, help="Default: 42.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=click.FloatRange(min=0.1, max=MAX_TIMEOUT_S),
     default=Limits.run,
+    callback=_finite,
     metavar="SECONDS",
     help="Limit for the timed run of a case; compiling and importing have their own. Default: 300.",
 )
@@ -115,6 +129,7 @@ def main(
         found = find_submission(submission)
         torch_device = choose_device(device)
         environment = capture(torch_device)
+        check_cache_root()
         choice = choose(baseline, [case for _, case in cases], environment, CASES / "checkpoints")
     count = DEFAULT_COUNT[torch_device.type]
     child_device, visible_devices = child_view(torch_device)
@@ -140,7 +155,13 @@ def main(
         gate=not no_gate,
     )
     record = _run(plan, errors)
-    _show(record, output_format)
+    try:
+        _show(record, output_format)
+        sys.stdout.flush()
+    except BrokenPipeError:  # click ends quietly where the reader has seen enough
+        raise
+    except OSError as error:
+        raise click.ClickException(f"standard output: {error.strerror}") from None
     context.exit(_exit_status(record))
 
 
@@ -157,10 +178,13 @@ def _run(plan: Plan, errors: Console) -> Record:
         with lock:
             if on_cuda:
                 progress.message("compiling the judge's own kernels")
-                compile_judge_kernels()
+                child = replace(plan.child, judge_kernels=compile_judge_kernels())
+                plan = replace(plan, child=child)
             return grade(plan, progress)
     except CompileError as error:
         raise click.ClickException(f"the judge's own kernels do not compile: {error}") from None
+    except LockError as error:
+        raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     finally:
@@ -208,8 +232,8 @@ def _exit_status(record: Record) -> int:
 def _usage_errors() -> Iterator[None]:
     try:
         yield
-    except (CaseFileError, SubmissionError, DeviceError, BaselineError) as error:
-        raise _WrongUsage(str(error)) from None
+    except (CaseFileError, SubmissionError, DeviceError, BaselineError, CacheError) as error:
+        raise _WrongUsage(plain(str(error), 1000)) from None
 
 
 class _WrongUsage(click.ClickException):

@@ -152,15 +152,18 @@ def _with_torch(
     log = ChildLog(log_folder() / f"profile-{os.getpid()}.log")
     try:
         with gpu_lock(gpu_identity(device), _say) if on_cuda else nullcontext():
+            kernels: dict[str, bytes] = {}
             if on_cuda:
                 progress.message("compiling the judge's own kernels")
-                compile_judge_kernels()
+                kernels = compile_judge_kernels()
             result, times = run_torch(
                 submission,
                 suite,
                 case,
                 device=device,
-                child=ChildOptions(child_device, visible_devices, threads, default_memory_limit()),
+                child=ChildOptions(
+                    child_device, visible_devices, threads, default_memory_limit(), kernels
+                ),
                 seed=seed,
                 calls=report.calls,
                 log=log,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-_WORDS_AT_ONCE = 1 << 24
+_WORDS_AT_ONCE = 1 << 23
 _ODD_MULTIPLIER = 0x9E3779B97F4A7C15 - (1 << 64)  # Knuth's golden-ratio constant, as signed int64
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import time
+import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -82,9 +84,16 @@ def grade(plan: Plan, progress: Progress) -> Record:
             run.judge(suite, case)
     except KeyboardInterrupt:
         interrupted = True
+        _ignore_further_interrupts()
     finally:
         run.close()
     return run.record(interrupted)
+
+
+def _ignore_further_interrupts() -> None:
+    """What is finished is about to be reported; a second Ctrl-C must not lose it."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
 
 
 class _Run:
@@ -102,12 +111,12 @@ class _Run:
             note = toolchain_note(suite.tilelang, plan.environment.tilelang)
             if note and note not in self._notes:
                 self._notes.append(note)
-        self._log = ChildLog(self._log_path(plan.submission.name))
+        self._log = ChildLog(self._log_path(f"submission-{plan.submission.name}"))
         self._session = Session(plan.submission, plan.child, plan.limits, self._log, progress.phase)
         self._baseline_log: ChildLog | None = None
         self._baseline_session: Session | None = None
         if plan.choice.baseline is None:
-            self._baseline_log = ChildLog(self._log_path("reference"))
+            self._baseline_log = ChildLog(self._log_path("baseline"))
             self._baseline_session = Session(
                 baseline_submission(plan.device.type),
                 plan.child,
@@ -119,21 +128,30 @@ class _Run:
         self._session.start()
 
     def judge(self, suite: str, case: Case) -> None:
-        """Judge one case; its expected results live no longer than this call."""
+        """Judge one case. Where the judge itself fails, that is the case's NOT_RUN, and told."""
+        try:
+            result = self._judge(suite, case)
+        except Exception as error:
+            self._log.heading(traceback.format_exc())
+            detail = plain(f"the judge failed: {type(error).__name__}: {error}")
+            result = CaseResult(suite, case, Verdict.NOT_RUN, detail, None, None, None, {})
+            for session in self._sessions():
+                session.drop_child()
+        self._results.append(result)
+        self._progress.done(result)
+
+    def _judge(self, suite: str, case: Case) -> CaseResult:
         plan = self._plan
         self._progress.phase("reference")
         start = time.monotonic()
-        try:
-            expected = expected_result(case, plan.seed, plan.device)
-        except (torch.OutOfMemoryError, MemoryError) as error:
-            detail = plain(f"the float64 reference does not fit in memory: {error}")
-            self._results.append(
-                CaseResult(suite, case, Verdict.NOT_RUN, detail, None, None, None, {})
-            )
-            return
+        expected = expected_result(case, plan.seed, plan.device)
         reference_s = time.monotonic() - start
         if case.timed and self._baseline_session is not None:
+            self._session.pause(True)
+            self._baseline_session.pause(False)
             baseline = self._baseline_session.judge(suite, case, plan.seed, plan.count, expected)
+            self._baseline_session.pause(True)
+            self._session.pause(False)
             if baseline.verdict is Verdict.PASS and baseline.timing is not None:
                 self._measured[case.name] = baseline.timing
             else:
@@ -142,14 +160,16 @@ class _Run:
                 )
         result = self._session.judge(suite, case, plan.seed, plan.count, expected)
         result.seconds["reference"] = round(reference_s, 6)
-        self._results.append(result)
-        self._progress.done(result)
+        return result
+
+    def _sessions(self) -> list[Session]:
+        return [one for one in (self._session, self._baseline_session) if one is not None]
 
     def close(self) -> None:
         """End the children and their logs."""
-        for session in (self._session, self._baseline_session):
-            if session is not None:
-                session.close()
+        for session in self._sessions():
+            session.pause(False)
+            session.close()
         for log in (self._log, self._baseline_log):
             if log is not None:
                 log.close()
@@ -202,5 +222,5 @@ class _Run:
         return reference_baseline(self._plan.device.type, self._measured)
 
     def _log_path(self, name: str) -> Path:
-        safe = re.sub(r"[^\w.-]", "_", name)[:60]
+        safe = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:60]
         return log_folder() / f"{self._created:%Y%m%dT%H%M%S}-{os.getpid()}-{safe}.log"

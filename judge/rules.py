@@ -34,7 +34,7 @@ def scan_source(submission: Submission) -> tuple[Rules, str]:
             top = module.partition(".")[0]
             if top in FORBIDDEN_MODULES and top not in own:
                 return Rules.FORBIDDEN_IMPORT, f"{name}:{line} imports {module}"
-            uses_tilelang = uses_tilelang or top == "tilelang"
+            uses_tilelang = uses_tilelang or (top == "tilelang" and top not in own)
     if not uses_tilelang:
         return Rules.NO_TILELANG, "no file imports tilelang"
     return Rules.OK, ""
@@ -45,8 +45,9 @@ def judge_loaded(
 ) -> tuple[Rules, str]:
     """Add to what the source says what the child saw while the submission ran.
 
-    forbidden: modules loaded that the rules forbid. tilelang_launches: TileLang kernels that one
-    call launched; zero breaks the rule on CUDA, where the work would have been done.
+    forbidden: modules loaded that the rules forbid. tilelang_launches: TileLang kernels that the
+    untimed calls of a child have launched so far, this one's included (a CUDA graph captured for an
+    earlier case may serve again); none breaks the rule on CUDA, where the work would be done.
     """
     rules, _ = scanned
     if rules is Rules.OK and forbidden:

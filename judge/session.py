@@ -59,6 +59,7 @@ class Repetitions:
     repetitions: int
 
 
+_CLOCK_MARGIN = 1.05  # two clocks, one of them the GPU's
 UNTIMED = Repetitions(warmup=1, repetitions=1)
 """A case that is not timed is still called three times, for what is done from the third call on."""
 
@@ -153,6 +154,11 @@ class Session:
             self.drop_child()
             raise ChildError(f"{over.verdict}: {over.detail}") from None
 
+    def pause(self, paused: bool) -> None:
+        """Stop the child, once it is ready, while another one is timed; or let it go on."""
+        if self._child is not None and self._loaded:
+            self._child.pause(paused)
+
     def close(self) -> None:
         """End the child in peace."""
         if self._child is not None:
@@ -178,16 +184,15 @@ class Session:
         )
         self._collect("call", prepared, case, expected, child, outcome)
         repetitions = count if case.timed else UNTIMED
+        start = time.monotonic()
         ran = ask(Run(repetitions.warmup, repetitions.repetitions), Ran, "run", self._limits.run)
+        wall_ms = (time.monotonic() - start) * 1e3
         with self._guarded("run", self._limits.run):
             data = child.read_bytes(8 * repetitions.repetitions, self._limits.collect)
         self.rules = rules.judge_loaded(self.rules, ran.forbidden, 1, on_cuda)
         if case.timed:
             samples = list(struct.unpack(f"={repetitions.repetitions}d", data))
-            try:
-                outcome.timing = summarize(samples)
-            except ValueError as error:
-                raise _TrialOver(Verdict.CRASH, f"reported no usable times: {error}") from None
+            outcome.timing = _timing(samples, wall_ms)
         for which in ("first", "last"):
             self._collect(which, prepared, case, expected, child, outcome)
 
@@ -198,7 +203,11 @@ class Session:
             return self._child
         self._progress("start")
         with self._phase("start", self._limits.start, outcome):
-            self.start()
+            try:
+                self.start()
+            except OSError as error:
+                text = f"the judge could not start a process: {error}"
+                raise _TrialOver(Verdict.NOT_RUN, text) from None
             reply = self._child.reply(self._limits.start)
         if not isinstance(reply, Ready):
             raise _TrialOver(Verdict.CRASH, f"the child did not start: {reply}")
@@ -216,7 +225,9 @@ class Session:
             with self._phase(phase, limit_s, outcome):
                 reply = child.ask(request, limit_s)
             if isinstance(reply, Failed):
-                raise _TrialOver(_verdict_of_failure(reply, phase), reply.error)
+                verdict = _verdict_of_failure(reply, phase)
+                prefix = "needs CUDA and there is none: " if verdict is Verdict.NOT_RUN else ""
+                raise _TrialOver(verdict, prefix + reply.error)
             if not isinstance(reply, wanted):
                 raise _TrialOver(Verdict.CRASH, f"answered {type(reply).__name__} during {phase}")
             return reply
@@ -274,6 +285,18 @@ class Session:
             raise _TrialOver(Verdict.TIMEOUT, text) from None
         except (ChildError, ProtocolError) as error:
             raise _TrialOver(Verdict.CRASH, f"{phase}: {error}") from None
+
+
+def _timing(samples_ms: list[float], wall_ms: float) -> Timing:
+    """Statistics of samples that a run of `wall_ms` on the judge's own clock can have held."""
+    try:
+        timing = summarize(samples_ms)
+    except ValueError as error:
+        raise _TrialOver(Verdict.CRASH, f"reported no usable times: {error}") from None
+    if sum(samples_ms) > wall_ms * _CLOCK_MARGIN:
+        text = f"reported {sum(samples_ms):.6g} ms of calls in a run that took {wall_ms:.6g} ms"
+        raise _TrialOver(Verdict.CRASH, text)
+    return timing
 
 
 _ORDINAL = {"call": "untimed call", "first": "first timed call", "last": "last timed call"}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +12,8 @@ ENTRY = "tilelang_fwd.py"
 STUDENT_FOLDER = "student"
 MAX_FILES = 2000
 MAX_BYTES = 64 * 1024 * 1024
+MAX_SOURCE_BYTES = 256 * 1024
+MAX_ALL_SOURCE_BYTES = 1024 * 1024
 _SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules"})
 
 
@@ -31,13 +35,6 @@ class Submission:
     files: dict[str, bytes]
     digest: str
 
-    def install(self, folder: Path) -> None:
-        """Write the files below `folder`."""
-        for name, content in self.files.items():
-            target = folder / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
-
 
 def find_submission(path: Path) -> Submission:
     """Read the submission at `path`.
@@ -52,6 +49,8 @@ def find_submission(path: Path) -> Submission:
             )
         if path.name == ENTRY:
             return _snapshot(path.resolve().parent, path)
+        if not path.stem.isidentifier():
+            raise SubmissionError(f"{path}: not a module's name; use letters, digits and _ only")
         try:
             files = {path.name: path.read_bytes()}
         except OSError as error:
@@ -72,13 +71,7 @@ def _snapshot(folder: Path, given: Path) -> Submission:
     files: dict[str, bytes] = {}
     total = 0
     try:
-        for file in sorted(folder.rglob("*")):
-            relative = file.relative_to(folder)
-            hidden = any(
-                part.startswith(".") or part in _SKIPPED_FOLDERS for part in relative.parts
-            )
-            if hidden or file.suffix == ".pyc" or not file.is_file():
-                continue
+        for file in _files_below(folder):
             if not file.resolve().is_relative_to(folder):
                 raise SubmissionError(f"{file}: links out of the submission; copy the file instead")
             total += file.stat().st_size
@@ -87,17 +80,40 @@ def _snapshot(folder: Path, given: Path) -> Submission:
                     f"{folder}: more than {MAX_FILES} files or {MAX_BYTES >> 20} MiB; "
                     "remove what the kernel does not need"
                 )
-            files[relative.as_posix()] = file.read_bytes()
+            files[file.relative_to(folder).as_posix()] = file.read_bytes()
     except OSError as error:
         raise SubmissionError(f"{error.filename}: {error.strerror}") from None
     name = folder.parent.name if folder.name == STUDENT_FOLDER else folder.name
     return submission_from(name, str(given), ENTRY, files)
 
 
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Regular files, hidden ones, caches and virtual environments left out."""
+    for place, folders, names in os.walk(folder):
+        here = Path(place)
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith(".")
+            and name not in _SKIPPED_FOLDERS
+            and not (here / name / "pyvenv.cfg").exists()
+        )
+        for name in sorted(names):
+            file = here / name
+            if not name.startswith(".") and file.suffix != ".pyc" and file.is_file():
+                yield file
+
+
 def submission_from(name: str, path: str, entry: str, files: dict[str, bytes]) -> Submission:
-    """A submission of these files; its digest follows from them."""
+    """A submission of these files; its digest follows from them. Raises SubmissionError."""
+    source = [len(content) for file, content in files.items() if file.endswith(".py")]
+    if max(source) > MAX_SOURCE_BYTES or sum(source) > MAX_ALL_SOURCE_BYTES:
+        raise SubmissionError(
+            f"{path}: Python source of more than {MAX_SOURCE_BYTES >> 10} KiB in a file or "
+            f"{MAX_ALL_SOURCE_BYTES >> 10} KiB in all; keep data in files of another kind"
+        )
     digest = hashlib.sha256()
     for file, content in sorted(files.items()):
-        digest.update(f"{file}\0{len(content)}\0".encode())
+        digest.update(os.fsencode(file) + f"\0{len(content)}\0".encode())
         digest.update(content)
     return Submission(name, path, entry, files, digest.hexdigest())

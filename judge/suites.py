@@ -21,6 +21,7 @@ SUITE_KEYS = ("suite", "weight", "tolerance", "tilelang", "cases")
 SHAPE_KEYS = ("batch", "tokens", "qk_heads", "v_heads")
 OVERRIDE_KEYS = ("initial_state", "gate", "beta", "equal_keys", "zero_values", "timed", "tolerance")
 MAX_SIZE = 10_000_000
+MAX_CHAIN_TOKENS = 2**25  # 8 GiB of values in bfloat16, 64 times the largest public case
 # Far below where exp(raw_g) is 0; a chunk's prefix sum stays exact enough in float32.
 MIN_GATE = -1000.0
 
@@ -110,6 +111,12 @@ class _SuiteFile(YamlFile):
             fitting = ", ".join(str(qk_heads * group) for group in (1, 2, 3))
             message = f"{v_heads} is not a multiple of qk_heads {qk_heads}; use {fitting}, …"
             raise self.fail(keys["v_heads"], f"{field}.v_heads", message)
+        if batch * tokens * v_heads > MAX_CHAIN_TOKENS:
+            message = (
+                f"{batch} · {tokens} · {v_heads} tokens of batch · tokens · v_heads; "
+                f"at most {MAX_CHAIN_TOKENS} in all"
+            )
+            raise self.fail(keys["tokens"], f"{field}.tokens", message)
         gate, gate_value = self.optional(keys, "gate", field, self.gate, ("random_decay", None))
         return Case(
             name=name,

@@ -56,7 +56,7 @@ COLUMNS = ("case", "judge_ms", "bare_ms", "difference_ms", "allowed_ms", "within
 def main(submission: Path, names: tuple[str, ...], rounds: int, csv_path: Path | None) -> None:
     """Print judge and bare loop side by side; exit 1 where they differ by more than allowed."""
     device = choose_device("cuda")
-    compile_judge_kernels()
+    kernels = compile_judge_kernels()
     cases = [case for case in load_suite(PUBLIC).cases if not names or case.name in names]
     os.environ["TILELANG_CACHE_DIR"] = str(judge_kernels())
     preprocess = preprocess_for(device)
@@ -67,7 +67,7 @@ def main(submission: Path, names: tuple[str, ...], rounds: int, csv_path: Path |
     with tempfile.TemporaryDirectory() as folder:
         log = ChildLog(Path(folder) / "log.txt")
         child, visible = child_view(device)
-        options = ChildOptions(child, visible, available_cores(), default_memory_limit())
+        options = ChildOptions(child, visible, available_cores(), default_memory_limit(), kernels)
         session = Session(find_submission(submission), options, Limits(), log, lambda phase: None)
         try:
             rows = [_compare(case, session, bare, rounds) for case in cases]

@@ -12,10 +12,14 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from click.testing import CliRunner, Result
 
+from judge.case import Case
+from judge.checking import Expected
 from judge.cli import main
 from judge.record import from_json
+from judge.reference_run import expected_result
 from judge.verdict import Verdict
 from tests.trial import ROOT, STARTER, VERDICT_CASES, write_submission
 
@@ -103,6 +107,9 @@ def test_table_and_full_csv(tmp_path: Path) -> None:
         (("--repetitions", "0"), "--repetitions"),
         (("--warmup", "-1"), "--warmup"),
         (("--timeout", "0"), "--timeout"),
+        (("--timeout", "nan"), "--timeout"),
+        (("--timeout", "inf"), "--timeout"),
+        (("--repetitions", "1000000000"), "--repetitions"),
         (("--seed", "x"), "--seed"),
         (("--output-format", "xml"), "--output-format"),
         (("--no-such-option",), "--no-such-option"),
@@ -130,9 +137,49 @@ def test_wrong_case_file_names_file_line_and_field(tmp_path: Path) -> None:
     )
 
 
-def test_cuda_on_a_machine_without_it_is_wrong_usage() -> None:
-    import torch
+def test_case_larger_than_any_memory_is_refused_with_its_field(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    sizes = "batch: 9000000, tokens: 9000000, qk_heads: 1, v_heads: 1"
+    file.write_text(f"suite: mine\ntolerance: 5e-3\ncases:\n  - {{name: big, {sizes}}}\n")
+    result = judge("--cases", file)
+    assert result.exit_code == 2
+    assert f"{file}:4: cases[0].tokens: " in result.stderr
 
+
+def test_a_judge_that_fails_at_one_case_says_so_and_grades_the_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from judge import grading
+
+    def failing(case: Case, seed: int, device: torch.device) -> Expected:
+        if case.name == "first":
+            raise RuntimeError("not enough memory")
+        return expected_result(case, seed, device)
+
+    monkeypatch.setattr(grading, "expected_result", failing)
+    result = judge("--cases", VERDICT_CASES, "--output-format", "csv")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines()[1] == "first,FAIL,"
+    assert result.stdout.splitlines()[2].startswith("second,PASS,")
+    assert "first: NOT_RUN: the judge failed: RuntimeError: not enough memory" in result.stderr
+
+
+def test_unusable_cache_folder_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GDN_JUDGE_CACHE", "/proc/no_such_folder")
+    result = judge("--suite", "smoke")
+    assert result.exit_code == 2
+    assert "set GDN_JUDGE_CACHE to a folder of yours" in result.stderr
+
+
+def test_messages_about_files_hold_no_escapes(tmp_path: Path) -> None:
+    (tmp_path / "tilelang_fwd.py").write_text("")
+    (tmp_path / "a\x1b[31mX.txt").symlink_to("/etc/hostname")
+    result = judge("--submission", tmp_path)
+    assert result.exit_code == 2
+    assert "\x1b" not in result.stderr
+
+
+def test_cuda_on_a_machine_without_it_is_wrong_usage() -> None:
     if torch.cuda.is_available():
         pytest.skip("this machine has a CUDA device")
     result = CliRunner().invoke(main, ["--device", "cuda"])

@@ -8,12 +8,11 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from judge.caches import compile_judge_kernels
 from judge.cli import main
 from judge.record import CaseResult, from_json
 from judge.session import Limits, Session
 from judge.verdict import Rules, Verdict
-from tests.trial import ROOT, VERDICT_CASES, put_on_trial, write_submission
+from tests.trial import ROOT, VERDICT_CASES, put_on_trial, verdict_cases, write_submission
 
 pytestmark = [
     pytest.mark.gpu,
@@ -67,7 +66,6 @@ def judged(
     tmp_path: Path, path: Path, limits: Limits | None = None
 ) -> tuple[list[CaseResult], Session]:
     """Both verdict cases on the GPU."""
-    compile_judge_kernels()
     results, session, _ = put_on_trial(path, tmp_path, limits=limits or Limits(), device="cuda:0")
     return results, session
 
@@ -89,6 +87,20 @@ def test_importing_tilelang_without_launching_it_breaks_the_rules(tmp_path: Path
 def test_captured_graph_is_judged_and_passes(tmp_path: Path) -> None:
     results, _ = judged(tmp_path, write_submission(tmp_path / "s", GRAPH))
     assert [result.verdict for result in results] == [Verdict.PASS, Verdict.PASS]
+
+
+def test_graph_captured_for_one_case_may_serve_an_equal_one(tmp_path: Path) -> None:
+    source = (V01 / "tilelang_fwd.py").read_text()
+    path = write_submission(tmp_path / "s", GRAPH.replace("right(", "v01("))
+    (path / "v01.py").write_text(source)
+    entry = path / "tilelang_fwd.py"
+    entry.write_text(
+        "import tilelang\nfrom v01 import gdn_prefill_forward as v01\n" + entry.read_text()
+    )
+    case = verdict_cases()[0]
+    results, session, _ = put_on_trial(path, tmp_path, [case, case], device="cuda:0")
+    assert [result.verdict for result in results] == [Verdict.PASS, Verdict.PASS]
+    assert session.rules == (Rules.OK, "")
 
 
 def test_compile_error(tmp_path: Path) -> None:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from judge.child.protocol import MAX_MESSAGE_BYTES
 from judge.rules import judge_loaded, scan_source
-from judge.submission import MAX_BYTES, SubmissionError, find_submission, submission_from
+from judge.submission import (
+    MAX_BYTES,
+    MAX_SOURCE_BYTES,
+    SubmissionError,
+    find_submission,
+    submission_from,
+)
 from judge.verdict import Rules, Verdict
 from tests.trial import put_on_trial, verdict_cases, write_submission
 
@@ -87,6 +94,25 @@ def test_links_out_and_huge_folders_are_refused(tmp_path: Path) -> None:
         file.truncate(MAX_BYTES + 1)
     with pytest.raises(SubmissionError, match="64 MiB"):
         find_submission(folder)
+    (folder / "big.bin").unlink()
+    (folder / "table.py").write_text("a\n" * MAX_SOURCE_BYTES)
+    with pytest.raises(SubmissionError, match="256 KiB in a file"):
+        find_submission(folder)
+
+
+def test_environments_are_passed_over_and_any_file_name_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "tilelang_fwd.py").write_text("")
+    for place in ("venv/pyvenv.cfg", "venv/lib.py", ".git/config", "__pycache__/x.py"):
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        (tmp_path / place).write_text("")
+    odd = os.fsdecode(b"data\xff.bin")
+    (tmp_path / odd).write_bytes(b"1")
+    found = find_submission(tmp_path)
+    assert set(found.files) == {"tilelang_fwd.py", odd}
+    assert len(found.digest) == 64
+    (tmp_path / "v1.2.py").write_text("")
+    with pytest.raises(SubmissionError, match="not a module's name"):
+        find_submission(tmp_path / "v1.2.py")
 
 
 @pytest.mark.parametrize(
@@ -182,8 +208,7 @@ def test_rules_add_what_was_seen_while_it_ran() -> None:
 
 
 def test_an_endless_error_text_still_fits_a_message(tmp_path: Path) -> None:
-    text = "x" * (4 * MAX_MESSAGE_BYTES)
-    body = f"def gdn_prefill_forward(*_):\n    raise ValueError({text!r})\n"
+    body = f"def gdn_prefill_forward(*_):\n    raise ValueError('x' * {4 * MAX_MESSAGE_BYTES})\n"
     (result,), _, _ = put_on_trial(
         write_submission(tmp_path / "s", body), tmp_path, verdict_cases()[:1]
     )

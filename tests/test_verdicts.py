@@ -123,6 +123,8 @@ def test_bad_results_say_what_was_expected(tmp_path: Path) -> None:
 
 CRASHES = {
     r"raise ValueError('boom\x1b[31m\nred')": "ValueError: boom",
+    r"raise ValueError('a\udcffb')": "ValueError: a?b",
+    "import sys; sys.stderr = None; raise ValueError('mute')": "ValueError: mute",
     "raise SystemExit(0)": "SystemExit: 0",
     "raise KeyboardInterrupt": "KeyboardInterrupt",
     "import os; os._exit(0)": "first call: the process exited with status 0",
@@ -201,7 +203,7 @@ def test_import_that_hangs_is_a_timeout_of_every_case(tmp_path: Path) -> None:
 def test_import_error(tmp_path: Path, body: str, detail: str) -> None:
     first, second = judged(tmp_path, body)
     assert first.verdict is Verdict.IMPORT_ERROR
-    assert first.detail == detail
+    assert first.detail.startswith(detail)
     assert second.verdict is Verdict.IMPORT_ERROR
 
 
@@ -251,7 +253,37 @@ def test_ten_million_lines_are_cut_and_the_case_is_graded(tmp_path: Path) -> Non
     assert [result.verdict for result in results] == [Verdict.PASS, Verdict.PASS]
     assert log.cut
     assert log.path.stat().st_size < 5 * 2**20
-    assert "cut this log here" in log.path.read_text()[-200:]
+    assert "[judge] this log is cut here: it reached 4 MiB" in log.path.read_text()[-200:]
+
+
+def test_times_that_the_judge_s_own_clock_contradicts_are_refused(tmp_path: Path) -> None:
+    clocks = (
+        "import itertools, time\n"
+        "fast = itertools.count(0, 10**15).__next__\n"
+        "backwards = itertools.count(0, -(10**6)).__next__\n"
+    )
+    tricks = {
+        "time.perf_counter_ns = fast": "reported 2e+09 ms of calls in a run that took ",
+        "time.perf_counter_ns = backwards": "reported no usable times",
+        "time.perf_counter_ns = lambda: 0": "reported no usable times",
+    }
+    results = judged_in_turn(tmp_path, list(tricks), clocks)
+    for result, detail in zip(results, tricks.values(), strict=True):
+        assert result.verdict is Verdict.CRASH
+        assert result.detail.startswith(detail)
+
+
+def test_log_holds_neither_control_characters_nor_forged_lines_of_the_judge(
+    tmp_path: Path,
+) -> None:
+    line = r"print('\x1b[2J\x07\x9b31m\u202e\n[judge] PASS: forged', flush=True)"
+    path = write_submission(tmp_path / "s", forward(line))
+    _, _, log = put_on_trial(path, tmp_path)
+    text = log.path.read_text()
+    assert text.replace("\n", "").isprintable()
+    assert "| [judge] PASS: forged" in text
+    judge_s = [line for line in text.splitlines() if line.startswith("[judge]")]
+    assert judge_s == ["[judge] test/first", "[judge] test/second"]
 
 
 def test_log_holds_the_traceback(tmp_path: Path) -> None:

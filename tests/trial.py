@@ -7,6 +7,7 @@ from pathlib import Path
 
 import torch
 
+from judge.caches import compile_judge_kernels
 from judge.case import Case
 from judge.child.log import ChildLog
 from judge.child.process import ChildOptions
@@ -67,6 +68,7 @@ def put_on_trial(
         visible_devices="" if device == "cpu" else None,
         threads=1,
         memory_limit=memory_limit,
+        judge_kernels={} if device == "cpu" else compile_judge_kernels(),
     )
     session = Session(find_submission(path), options, limits, log, lambda phase: None)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import traceback
 from pathlib import PurePath
 
@@ -21,6 +22,8 @@ _WANTS_CUDA = (
     "no registered target detector found an available target",
 )
 _MAX_ERROR_CHARACTERS = 2000
+_MAX_READ = 1 << 20
+_TELLING = re.compile(r"\b(error|fatal)\b", re.IGNORECASE)
 
 
 def describe(error: BaseException, device_type: str) -> Failed:
@@ -36,13 +39,14 @@ def describe(error: BaseException, device_type: str) -> Failed:
         frame.name == "__call__" and frame.filename.endswith("tilelang/jit/kernel.py")
         for frame in frames
     )
-    last_line = _last_line(error)
+    compiling = in_compiler and not launching
+    last_line = _last_line(error, compiling)
     wants_cuda = any(words in last_line.lower() for words in _WANTS_CUDA)
     on_cuda_error = "CUDA error" in last_line or "CUDA_ERROR" in last_line
     told_target = any(os.environ.get(name) for name in TARGET_VARIABLES)
     return Failed(
         error=last_line[:_MAX_ERROR_CHARACTERS],
-        compiling=in_compiler and not launching and not on_cuda_error,
+        compiling=compiling and not on_cuda_error,
         needs_cuda=device_type == "cpu" and (wants_cuda or (in_compiler and not told_target)),
     )
 
@@ -51,10 +55,14 @@ def _is_compiler(filename: str) -> bool:
     return any(part in _COMPILER_PACKAGES for part in PurePath(filename).parts)
 
 
-def _last_line(error: BaseException) -> str:
+def _last_line(error: BaseException, compiling: bool) -> str:
+    """Type and message on one line; of a compiler's pages, the line that tells."""
     try:
-        lines = traceback.format_exception_only(error)
-        text = " ".join(line.strip() for line in lines[-1].splitlines() if line.strip())
-    except Exception:
-        text = ""
-    return text or type(error).__name__
+        message = str(error).encode("utf-8", "replace").decode()
+    except BaseException:
+        message = ""
+    lines = [line.strip() for line in message[:_MAX_READ].splitlines() if line.strip()]
+    telling = [line for line in lines if _TELLING.search(line)]
+    if compiling and len(lines) > 1 and telling:
+        lines = telling[:1]
+    return f"{type(error).__name__}: {' '.join(lines)}" if lines else type(error).__name__

@@ -13,12 +13,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
-from judge.caches import copy_judge_kernels, submission_caches
+from judge.caches import submission_caches, write_files
 from judge.child.log import ChildLog
 from judge.child.protocol import (
     HEADER_BYTES,
@@ -67,12 +67,14 @@ class ChildOptions:
 
     device: torch device as the child sees it. visible_devices: CUDA_VISIBLE_DEVICES, None to
     leave it as it is. threads: CPU threads. memory_limit: resident bytes above which it is killed.
+    judge_kernels: contents of the judge's compiled kernels, by path.
     """
 
     device: str
     visible_devices: str | None
     threads: int
     memory_limit: int
+    judge_kernels: dict[str, bytes] = field(default_factory=dict)
 
 
 def default_memory_limit() -> int:
@@ -94,9 +96,9 @@ class Child:
         self._memory_limit = options.memory_limit
         self._process: subprocess.Popen[bytes] | None = None
         try:
-            submission.install(self._folder / STUDENT_FOLDER)
+            write_files(submission.files, self._folder / STUDENT_FOLDER)
             kernels = self._folder / "judge_kernels"
-            copy_judge_kernels(kernels)
+            write_files(options.judge_kernels, kernels)
             settings = {
                 "device": options.device,
                 "folder": str(self._folder),
@@ -138,8 +140,10 @@ class Child:
         """Send a request and wait for its reply. Raises ChildError, ProtocolError."""
         deadline = time.monotonic() + limit_s
         try:
-            self._channel.setblocking(True)
+            self._channel.settimeout(limit_s)
             self._channel.sendall(encode(request))
+        except TimeoutError:
+            raise ChildTimeout("no answer in time") from None
         except OSError:
             raise self._death() from None
         finally:
@@ -155,6 +159,11 @@ class Child:
     def read_bytes(self, count: int, limit_s: float) -> bytearray:
         """Read exactly `count` raw bytes that follow a reply. Raises ChildError."""
         return self._read(count, time.monotonic() + limit_s)
+
+    def pause(self, paused: bool) -> None:
+        """Stop the child's process group, or let it go on."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGSTOP if paused else signal.SIGCONT)
 
     def close(self) -> None:
         """Ask the child to end, then make sure."""

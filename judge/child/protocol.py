@@ -74,7 +74,7 @@ class Prepared(msgspec.Struct, tag=True, frozen=True):
 
 
 class Called(msgspec.Struct, tag=True, frozen=True):
-    """A call returned. tilelang_launches: TileLang kernels that it launched.
+    """A call returned. tilelang_launches: TileLang kernels that untimed calls launched so far.
 
     forbidden: modules loaded by now that the rules forbid.
     """

@@ -6,6 +6,7 @@ type: it knows the sizes it reads, and compares results itself.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib
 import os
@@ -108,6 +109,7 @@ class Worker:
         self._case: Case | None = None
         self._arguments: tuple[torch.Tensor | None, ...] = ()
         self._results: dict[str, object] = {}
+        self._launches = 0
 
     def answer(self, request: Request) -> tuple[Reply, list[memoryview]]:
         """Do what a request asks; an exception on the way becomes Failed, its traceback logged."""
@@ -126,8 +128,9 @@ class Worker:
                 case Profile():
                     return self._profile(request), []
         except BaseException as error:
-            traceback.print_exc()
-            sys.stderr.flush()
+            with contextlib.suppress(Exception):  # sys.stderr is the submission's to break
+                traceback.print_exc()
+                sys.stderr.flush()
             return describe(error, self._device.type), []
         raise AssertionError(f"unhandled request {request!r}")
 
@@ -166,7 +169,8 @@ class Worker:
         with _CountedLaunches() as launches:
             self._results["call"] = self._function(*self._arguments)
             self._synchronize()
-        return Called(launches.count, self._forbidden_loaded())
+        self._launches += launches.count
+        return Called(self._launches, self._forbidden_loaded())
 
     def _run(self, request: Run) -> tuple[Ran, list[memoryview]]:
         self._results.clear()
