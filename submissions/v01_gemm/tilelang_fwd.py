@@ -27,15 +27,15 @@ computes Q K^T again. The versions that follow attack exactly these two.
 
 Core forward, median in ms:
 
-    case              the report: H800 PCIe, MIG slice of 14 SMs     this judge: H200
-    short_tail_state                  0.291                          not measured yet
-    chain_equal                       1.100                          not measured yet
-    parallel_equal                    0.891                          not measured yet
-    parallel_gva                      0.895                          not measured yet
-    long_low_gva                      8.545                          not measured yet
-    batch_split_gva                   5.641                          not measured yet
-    wide_gva_state                   11.693                          not measured yet
-    deep_gva_state                   11.677                          not measured yet
+    case              the report: H800 PCIe, MIG slice of 14 SMs     this judge: H200, TileLang 0.1.15
+    short_tail_state                  0.291                          0.142
+    chain_equal                       1.100                          0.957
+    parallel_equal                    0.891                          0.280
+    parallel_gva                      0.895                          0.243
+    long_low_gva                      8.545                          3.736
+    batch_split_gva                   5.641                          1.056
+    wide_gva_state                   11.693                          1.099
+    deep_gva_state                   11.677                          2.003
 """
 
 from collections.abc import Callable
