@@ -18,6 +18,7 @@ from judge.caches import CompileError, compile_judge_kernels
 from judge.case import Case, Suite
 from judge.checkpoints import BaselineError
 from judge.child.process import ChildOptions, default_memory_limit
+from judge.commands.check import check_command
 from judge.device import DeviceError, child_view, choose_device, gpu_identity
 from judge.environment import capture
 from judge.gpu_lock import gpu_lock
@@ -141,6 +142,9 @@ def main(
     record = _run(plan, errors)
     _show(record, output_format)
     context.exit(_exit_status(record))
+
+
+main.add_command(check_command)
 
 
 def _run(plan: Plan, errors: Console) -> Record:

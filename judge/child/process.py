@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from judge.caches import copy_judge_kernels, submission_caches
+from judge.caches import TARGET_VARIABLES, copy_judge_kernels, submission_caches
 from judge.child.log import ChildLog
 from judge.child.protocol import (
     HEADER_BYTES,
@@ -29,6 +29,7 @@ from judge.child.protocol import (
     encode,
     message_length,
 )
+from judge.profiles import TARGET, DeviceProfile
 from judge.submission import STUDENT_FOLDER, Submission
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -60,12 +61,14 @@ class ChildOptions:
 
     device: torch device as the child sees it. visible_devices: CUDA_VISIBLE_DEVICES, None to
     leave it as it is. threads: CPU threads. memory_limit: resident bytes above which it is killed.
+    profile: the device that the submission is checked for, None where it is graded.
     """
 
     device: str
     visible_devices: str | None
     threads: int
     memory_limit: int
+    profile: DeviceProfile | None = None
 
 
 def default_memory_limit() -> int:
@@ -85,13 +88,15 @@ class Child:
             submission.install(self._folder / STUDENT_FOLDER)
             kernels = self._folder / "judge_kernels"
             copy_judge_kernels(kernels)
+            targets = dict.fromkeys(TARGET_VARIABLES, TARGET) if options.profile else {}
             settings = {
                 "device": options.device,
                 "folder": str(self._folder),
                 "entry": submission.entry,
                 "threads": options.threads,
                 "judge_root": str(_ROOT),
-                "environment": submission_caches(submission.digest),
+                "environment": submission_caches(submission.digest) | targets,
+                "profile": options.profile,
             }
             environment = self._environment(options, kernels)
             self._channel, theirs = socket.socketpair()
