@@ -45,6 +45,7 @@ _KINDS = {
     "compile": CheckVerdict.COMPILE_ERROR,
     "result": CheckVerdict.BAD_RESULT,
 }
+_TOO_LONG = CheckVerdict.TIMEOUT
 _DETAIL = 600
 _MAX_NAMES = 40
 
@@ -80,6 +81,15 @@ def check(plan: CheckPlan, progress: CheckProgress) -> CheckReport:
     return run.report(interrupted)
 
 
+_Form = tuple[int, int, int, int, bool]
+"""What a dry call can see of a case: batch, tokens, heads, and whether there is a state."""
+
+
+def _form(case: Case) -> _Form:
+    has_state = case.initial_state is not None
+    return case.batch, case.tokens, case.qk_heads, case.v_heads, has_state
+
+
 class _Check:
     """One check under way."""
 
@@ -107,16 +117,24 @@ class _Check:
         self._session.start()
 
     def call_cases(self) -> None:
-        """Make the dry calls of every case, and learn which kernels there are."""
-        for number, (suite, case) in enumerate(self._plan.cases, start=1):
-            self._progress.message(f"{number}/{len(self._plan.cases)} {case.name} · dry call")
-            self._log.heading(f"{suite}/{case.name}")
-            try:
-                self._cases.append(self._checked(suite, case, self._session.check(case)))
-            except CheckFailure as failure:
-                self._cases.append(
-                    CheckedCase(suite, case, failure.verdict, failure.detail, [], [], [])
-                )
+        """Make the dry calls of every case, and learn which kernels there are.
+
+        Cases that look the same from outside share one call. Where nothing imports TileLang, the
+        smallest case alone is called: there is no kernel to find in the others.
+        """
+        cases = self._plan.cases
+        only = min((_form(case) for _, case in cases), key=lambda form: form[0] * form[1])
+        by_form: dict[_Form, Checked | CheckFailure] = {}
+        for number, (suite, case) in enumerate(cases, start=1):
+            form = _form(case)
+            self._progress.message(f"{number}/{len(cases)} {case.name} · dry call")
+            if form not in by_form:
+                self._log.heading(f"{suite}/{case.name}")
+                if self._rules[0] is Rules.NO_TILELANG and form != only:
+                    by_form[form] = CheckFailure(CheckVerdict.NOT_CHECKED, self._rules[1])
+                else:
+                    by_form[form] = self._called(case, by_form)
+            self._cases.append(self._checked(suite, case, by_form[form]))
 
     def compile_kernels(self) -> None:
         """Compile every kernel, as many at a time as there are cores."""
@@ -165,7 +183,22 @@ class _Check:
             seconds=round(time.monotonic() - self._start, 3),
         )
 
-    def _checked(self, suite: str, case: Case, checked: Checked) -> CheckedCase:
+    def _called(
+        self, case: Case, by_form: dict[_Form, Checked | CheckFailure]
+    ) -> Checked | CheckFailure:
+        """The dry calls of a case; none where a case of no more tokens took too long."""
+        for (_, tokens, *_), earlier in by_form.items():
+            too_long = isinstance(earlier, CheckFailure) and earlier.verdict is _TOO_LONG
+            if too_long and tokens <= case.tokens:
+                return CheckFailure(_TOO_LONG, f"{tokens} tokens took too long already")
+        try:
+            return self._session.check(case)
+        except CheckFailure as failure:
+            return failure
+
+    def _checked(self, suite: str, case: Case, checked: Checked | CheckFailure) -> CheckedCase:
+        if isinstance(checked, CheckFailure):
+            return CheckedCase(suite, case, checked.verdict, checked.detail, [], [], [])
         verdict = _KINDS.get(checked.kind, CheckVerdict.CRASH)
         for launch in checked.launches:
             launched = self._launched.setdefault(launch.kernel, Launched(launch.name, case, []))
