@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -375,19 +376,20 @@ def gdn_prefill_forward(q, k, v, g_cumsum, beta, A, initial_state=None):
 
 
 def test_kernels_in_the_style_of_public_ones(tmp_path: Path) -> None:
-    cases = smoke_cases()[:2]  # B 1, T 193, Hq 2, Hv 4 with a state; B 2, T 256, Hq 1, Hv 3
+    small = smoke_cases()[0]  # B 1, T 193, Hq 2, Hv 4
+    cases = [small, replace(small, name="larger", batch=2, tokens=257)]
     report = checked(submission(tmp_path / "s", PUBLIC_STYLE), cases)
     assert [(case.verdict, case.detail) for case in report.cases] == [(CheckVerdict.OK, "")] * 2
     assert report.verdict == "ok"
     assert report.cases[0].unchecked == ["Triton kernel scale_kernel"]
     copies = [kernel for kernel in report.kernels if kernel.symbol.startswith("copied")]
     states = [kernel for kernel in report.kernels if kernel.symbol.startswith("specialised")]
-    # The number of heads is compiled in: one kernel of each kind for each case.
-    assert [use.grid for kernel in copies for use in kernel.grids] == [[4, 4, 1], [4, 3, 2]]
-    assert [use.grid for kernel in states for use in kernel.grids] == [[4, 1, 1], [6, 1, 1]]
+    # Both cases have the same heads, which are compiled in: one kernel of each kind serves both.
+    assert [[use.grid for use in kernel.grids] for kernel in copies] == [[[4, 4, 1], [5, 4, 2]]]
+    assert [[use.grid for use in kernel.grids] for kernel in states] == [[[4, 1, 1], [8, 1, 1]]]
     assert all(kernel.threads == 128 for kernel in copies)  # the profile has 14 SMs
     assert all({"wgmma", "mbarrier"} <= set(kernel.units) for kernel in states)
-    assert [form.shape for form in report.cases[1].outputs] == [[2, 256, 3, 128], [2, 3, 128, 128]]
+    assert [form.shape for form in report.cases[1].outputs] == [[2, 257, 4, 128], [2, 4, 128, 128]]
 
 
 def test_command_line(tmp_path: Path) -> None:
