@@ -20,7 +20,8 @@ from judge.caches import CacheError, CompileError, check_cache_root, compile_jud
 from judge.case import Case, Suite
 from judge.checkpoints import BaselineError
 from judge.child.process import ChildOptions, default_memory_limit
-from judge.cli_profile import profile
+from judge.commands.check import check_command
+from judge.commands.profile import profile
 from judge.device import DeviceError, child_view, choose_device, gpu_identity
 from judge.environment import capture
 from judge.gpu_lock import LockError, gpu_lock
@@ -166,6 +167,7 @@ def main(
 
 
 main.add_command(profile)
+main.add_command(check_command)
 
 
 def _run(plan: Plan, errors: Console) -> Record:

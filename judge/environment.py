@@ -49,6 +49,18 @@ def installed_version(package: str) -> str | None:
         return None
 
 
+def nvcc_version() -> str | None:
+    """Release of the nvcc on PATH, such as 13.0; None where there is none."""
+    try:
+        done = subprocess.run(
+            ["nvcc", "--version"], capture_output=True, text=True, timeout=10, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = re.search(r"release ([\d.]+)", done.stdout)
+    return found[1] if found else None
+
+
 def toolchain_note(suite_tilelang: str | None, installed: str | None) -> str | None:
     """One line where a suite was meant for another TileLang release than the installed one.
 

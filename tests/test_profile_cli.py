@@ -13,8 +13,8 @@ import torch
 from click.testing import CliRunner, Result
 from make_record import make_case, make_record, make_result, make_suite
 
-from judge import cli_profile
 from judge.cli import main
+from judge.commands import profile as profile_command
 from judge.record import to_json
 from judge.verdict import Verdict
 from tests.trial import ROOT, STARTER, VERDICT_CASES, write_submission
@@ -76,7 +76,7 @@ def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandIn:
         )
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-        monkeypatch.setattr(cli_profile, "choose_device", lambda name: torch.device("cuda", 0))
+        monkeypatch.setattr(profile_command, "choose_device", lambda name: torch.device("cuda", 0))
         return calls
 
     return make
@@ -141,7 +141,7 @@ def test_ncu_end_to_end(tmp_path: Path, stand_in: StandIn) -> None:
 def test_a_picture_needs_matplotlib(
     tmp_path: Path, stand_in: StandIn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cli_profile, "can_draw", lambda: False)
+    monkeypatch.setattr(profile_command, "can_draw", lambda: False)
     stand_in("ncu", record(), PAGE)
     result = on_smoke(tmp_path / "out", "--output-format", "csv")
     assert result.exit_code == 0

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import msgspec
 
-from judge.caches import submission_caches, write_files
+from judge.caches import TARGET_VARIABLES, submission_caches, write_files
 from judge.child.log import ChildLog
 from judge.child.protocol import (
     HEADER_BYTES,
@@ -29,6 +29,7 @@ from judge.child.protocol import (
     encode,
     message_length,
 )
+from judge.profiles import TARGET, DeviceProfile
 from judge.submission import STUDENT_FOLDER, Submission
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -68,6 +69,7 @@ class ChildOptions:
     device: torch device as the child sees it. visible_devices: CUDA_VISIBLE_DEVICES, None to
     leave it as it is. threads: CPU threads. memory_limit: resident bytes above which it is killed.
     judge_kernels: contents of the judge's compiled kernels, by path.
+    profile: the device that the submission is checked for, None where it is graded.
     """
 
     device: str
@@ -75,6 +77,7 @@ class ChildOptions:
     threads: int
     memory_limit: int
     judge_kernels: dict[str, bytes] = field(default_factory=dict)
+    profile: DeviceProfile | None = None
 
 
 def default_memory_limit() -> int:
@@ -99,13 +102,15 @@ class Child:
             write_files(submission.files, self._folder / STUDENT_FOLDER)
             kernels = self._folder / "judge_kernels"
             write_files(options.judge_kernels, kernels)
+            targets = dict.fromkeys(TARGET_VARIABLES, TARGET) if options.profile else {}
             settings = {
                 "device": options.device,
                 "folder": str(self._folder),
                 "entry": submission.entry,
                 "threads": options.threads,
                 "judge_root": str(_ROOT),
-                "environment": submission_caches(submission.digest),
+                "environment": submission_caches(submission.digest) | targets,
+                "profile": options.profile,
             }
             environment = self._environment(options, kernels)
             self._channel, theirs = socket.socketpair()

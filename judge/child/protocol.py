@@ -55,6 +55,22 @@ class Profile(msgspec.Struct, tag=True, frozen=True):
     calls: int
 
 
+class Check(msgspec.Struct, tag=True, frozen=True):
+    """Call the submission with stand-in tensors of a case; nothing runs. Answer: Checked."""
+
+    case: Case
+
+
+class Compile(msgspec.Struct, tag=True, frozen=True):
+    """Compile a kernel that a checked call launched. Answer: Compiled.
+
+    beside: kernels whose compilation starts now too, as far as there are cores.
+    """
+
+    kernel: str
+    beside: list[str]
+
+
 class Close(msgspec.Struct, tag=True, frozen=True):
     """End the process. No answer."""
 
@@ -118,6 +134,74 @@ class Profiled(msgspec.Struct, tag=True, frozen=True):
     rows: list[ProfiledRow]
 
 
+class Launch(msgspec.Struct, frozen=True):
+    """A TileLang kernel that a dry call would have launched.
+
+    kernel: names it in Compile. grids: blocks in x, y and z, of each CUDA kernel it consists of.
+    """
+
+    kernel: str
+    name: str
+    grids: list[list[int]]
+
+
+class TensorForm(msgspec.Struct, frozen=True):
+    """Shape and dtype of a returned tensor."""
+
+    shape: list[int]
+    dtype: str
+
+
+class Checked(msgspec.Struct, tag=True, frozen=True):
+    """What a dry call did.
+
+    problem: one line, empty where all is well; kind says of what sort it is: signature, compile,
+    crash, result, or not_checked, where the call did what no dry call can.
+    outputs: what was returned. forbidden: modules loaded by now that the rules forbid.
+    unchecked: other things that would have been launched.
+    """
+
+    problem: str
+    kind: str
+    launches: list[Launch]
+    outputs: list[TensorForm]
+    forbidden: list[str]
+    unchecked: list[str]
+
+
+class KernelFigures(msgspec.Struct, frozen=True):
+    """What the compiler says of one CUDA kernel; sizes are bytes, registers are of a thread.
+
+    threads: of a block. code: where units (wgmma, tma, mbarrier) were read from, SASS or PTX,
+    empty where from neither. remarks: ptxas's own, about performance lost.
+    """
+
+    symbol: str
+    threads: int
+    registers: int
+    stack: int
+    spill_stores: int
+    spill_loads: int
+    static_shared: int
+    dynamic_shared: int
+    units: list[str]
+    code: str
+    remarks: list[str]
+
+
+class Compiled(msgspec.Struct, tag=True, frozen=True):
+    """A compiled kernel, or in one line why it does not compile.
+
+    seconds: of the compilation, whenever it was. cached: it was done before.
+    """
+
+    kernel: str
+    error: str
+    figures: list[KernelFigures]
+    seconds: float
+    cached: bool
+
+
 class Failed(msgspec.Struct, tag=True, frozen=True):
     """An exception ended the request. error: its type and last line.
 
@@ -129,8 +213,10 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
     needs_cuda: bool
 
 
-Request = Load | Prepare | Call | Run | Collect | Profile | Close
-Reply = Ready | Loaded | Prepared | Called | Ran | Collected | Profiled | Failed
+Request = Load | Prepare | Call | Run | Collect | Profile | Check | Compile | Close
+Reply = (
+    Ready | Loaded | Prepared | Called | Ran | Collected | Profiled | Checked | Compiled | Failed
+)
 
 _ENCODER = msgspec.json.Encoder()
 _REQUESTS = msgspec.json.Decoder(Request)

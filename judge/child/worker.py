@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import importlib
 import os
 import signal
 import socket
@@ -16,14 +15,16 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import torch
 
-from judge.case import HEAD_DIM, Case
+from judge.case import Case
 from judge.child.calls import TimedCalls, time_calls
 from judge.child.failure import describe
-from judge.child.lab_modules import LAB_PACKAGE, install_lab_modules
+from judge.child.lab_modules import install_lab_modules
+from judge.child.loading import PACKAGE, forbidden_loaded, import_function
 from judge.child.profiling import profile_calls
 from judge.child.protocol import (
     Call,
@@ -46,14 +47,13 @@ from judge.child.protocol import (
     encode,
     receive_request,
 )
+from judge.child.results import result_problem
 from judge.digest import tensor_digest
 from judge.problem import make_inputs
-from judge.rules import FORBIDDEN_MODULES
+from judge.profiles import DeviceProfile
 from reference.preprocess import preprocess_for
 
-FUNCTION = "gdn_prefill_forward"
 ARGUMENTS = ("q", "k", "v", "g_cumsum", "beta", "A", "initial_state")
-PACKAGE = "student"
 _PR_SET_PDEATHSIG = 1
 
 
@@ -63,6 +63,7 @@ class Settings(msgspec.Struct, frozen=True):
     device: torch device. folder: holds the package `student` with the submission's files.
     entry: module file inside it. threads: CPU threads for torch. judge_root: folder of the judge.
     environment: variables set once the judge's own kernels are loaded (compile caches).
+    profile: the device to check the submission for without one; None where it is graded.
     """
 
     device: str
@@ -71,6 +72,7 @@ class Settings(msgspec.Struct, frozen=True):
     threads: int
     judge_root: str
     environment: dict[str, str]
+    profile: DeviceProfile | None = None
 
 
 def main(channel_fd: int, settings_json: str) -> None:
@@ -79,7 +81,7 @@ def main(channel_fd: int, settings_json: str) -> None:
     settings = msgspec.json.decode(settings_json, type=Settings)
     channel = socket.socket(fileno=channel_fd)
     torch.set_num_threads(settings.threads)
-    worker = Worker(settings)
+    worker = Worker(settings) if settings.profile is None else _check_worker(settings)
     os.environ.update(settings.environment)
     install_lab_modules()
     _hide_judge(settings.judge_root)
@@ -96,6 +98,13 @@ def main(channel_fd: int, settings_json: str) -> None:
         channel.sendall(encode(reply))
         for payload in payloads:
             channel.sendall(payload)
+
+
+def _check_worker(settings: Settings) -> Any:
+    # Imported where it is needed alone: the stand-ins cost a second.
+    from judge.child.check_worker import CheckWorker
+
+    return CheckWorker(settings)
 
 
 class Worker:
@@ -135,16 +144,8 @@ class Worker:
         raise AssertionError(f"unhandled request {request!r}")
 
     def _load(self) -> Loaded | Failed:
-        module = importlib.import_module(f"{PACKAGE}.{Path(self._settings.entry).stem}")
-        function = getattr(module, FUNCTION, None)
-        if not callable(function):
-            return Failed(
-                error=f"{self._settings.entry} exports no function {FUNCTION}",
-                compiling=False,
-                needs_cuda=False,
-            )
-        self._function = function
-        return Loaded()
+        self._function, failure = import_function(self._settings.entry)
+        return failure or Loaded()
 
     def _prepare(self, request: Prepare) -> Prepared:
         self._results.clear()
@@ -170,7 +171,7 @@ class Worker:
             self._results["call"] = self._function(*self._arguments)
             self._synchronize()
         self._launches += launches.count
-        return Called(self._launches, self._forbidden_loaded())
+        return Called(self._launches, forbidden_loaded(self._settings.folder))
 
     def _run(self, request: Run) -> tuple[Ran, list[memoryview]]:
         self._results.clear()
@@ -181,7 +182,7 @@ class Worker:
         self._synchronize()
         self._results = {"first": timed.first, "last": timed.last}
         samples = torch.tensor(timed.samples_ms, dtype=torch.float64)
-        return Ran(self._forbidden_loaded()), [memoryview(samples.numpy()).cast("B")]
+        return Ran(forbidden_loaded(self._settings.folder)), [memoryview(samples.numpy()).cast("B")]
 
     def _collect(self, request: Collect) -> tuple[Collected, list[memoryview]]:
         result = self._results.pop(request.which)
@@ -203,40 +204,9 @@ class Worker:
             if tensor is not None
         }
 
-    def _forbidden_loaded(self) -> list[str]:
-        """Forbidden modules in memory, those excepted that are the submission's own files."""
-        return sorted(
-            name
-            for name in FORBIDDEN_MODULES - {LAB_PACKAGE}
-            if (module := sys.modules.get(name)) is not None
-            and not str(getattr(module, "__file__", "")).startswith(self._settings.folder)
-        )
-
     def _synchronize(self) -> None:
         if self._device.type == "cuda":
             torch.cuda.synchronize()
-
-
-def result_problem(result: object, case: Case, device: torch.device) -> str:
-    """Why a returned object is not (output, final_state) of this case; empty where it is."""
-    if not isinstance(result, tuple | list) or len(result) != 2:
-        return f"returned {_kind(result)}, expected a tuple (output, final_state)"
-    wanted = {
-        "output": ((case.batch, case.tokens, case.v_heads, HEAD_DIM), torch.bfloat16),
-        "final_state": ((case.batch, case.v_heads, HEAD_DIM, HEAD_DIM), torch.float32),
-    }
-    for (name, (shape, dtype)), tensor in zip(wanted.items(), result, strict=True):
-        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
-            return f"{name} is {_kind(tensor)}, expected a torch.Tensor"
-        if tuple(tensor.shape) != shape:
-            return f"{name} has shape {list(tensor.shape)}, expected {list(shape)}"
-        if tensor.dtype != dtype:
-            return f"{name} has dtype {_short(tensor.dtype)}, expected {_short(dtype)}"
-        if tensor.device.type != device.type:
-            return f"{name} is on {tensor.device}, expected {device}"
-        if tensor.layout != torch.strided:
-            return f"{name} has layout {_short(tensor.layout)}, expected strided"
-    return ""
 
 
 class _CountedLaunches:
@@ -267,16 +237,6 @@ class _CountedLaunches:
 def _raw_bytes(tensor: torch.Tensor) -> memoryview:
     words = tensor.detach().contiguous().cpu().reshape(-1).view(torch.uint8)
     return memoryview(words.numpy())
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, tuple | list):
-        return f"a {type(value).__name__} of {len(value)}"
-    return "None" if value is None else f"a {type(value).__name__}"
-
-
-def _short(value: torch.dtype | torch.layout) -> str:
-    return str(value).removeprefix("torch.")
 
 
 def _hide_judge(judge_root: str) -> None:

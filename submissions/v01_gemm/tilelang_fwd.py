@@ -27,7 +27,7 @@ computes Q K^T again. The versions that follow attack exactly these two.
 
 Core forward, median in ms:
 
-    case              the report: H800 PCIe, MIG slice of 14 SMs     this judge: H200, TileLang 0.1.15
+    case              the report: H800 PCIe, MIG slice, 14 SMs       here: H200, TileLang 0.1.15
     short_tail_state                  0.291                          0.142
     chain_equal                       1.100                          0.957
     parallel_equal                    0.891                          0.280

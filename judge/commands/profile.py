@@ -34,7 +34,7 @@ from judge.suites import CaseFileError, load_suites, select_cases
 from judge.threads import available_cores
 from judge.verdict import Verdict
 
-CASES = Path(__file__).resolve().parents[1] / "cases"
+CASES = Path(__file__).resolve().parents[2] / "cases"
 INTERRUPTED = 130
 
 

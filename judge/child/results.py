@@ -1,0 +1,47 @@
+"""Whether what a submission returned has the form of a result."""
+
+from __future__ import annotations
+
+import torch
+
+from judge.case import HEAD_DIM, Case
+
+_TENSORS = (torch.Tensor, torch.nn.Parameter)
+
+
+def result_problem(
+    result: object, case: Case, device: torch.device, tensor_types: tuple[type, ...] = _TENSORS
+) -> str:
+    """Why a returned object is not (output, final_state) of this case; empty where it is.
+
+    tensor_types: the exact types that count as tensors; subclasses could answer anything.
+    """
+    if not isinstance(result, tuple | list) or len(result) != 2:
+        return f"returned {_kind(result)}, expected a tuple (output, final_state)"
+    wanted = {
+        "output": ((case.batch, case.tokens, case.v_heads, HEAD_DIM), torch.bfloat16),
+        "final_state": ((case.batch, case.v_heads, HEAD_DIM, HEAD_DIM), torch.float32),
+    }
+    for (name, (shape, dtype)), tensor in zip(wanted.items(), result, strict=True):
+        if type(tensor) not in tensor_types:
+            return f"{name} is {_kind(tensor)}, expected a torch.Tensor"
+        if tuple(tensor.shape) != shape:
+            return f"{name} has shape {list(tensor.shape)}, expected {list(shape)}"
+        if tensor.dtype != dtype:
+            return f"{name} has dtype {short_name(tensor.dtype)}, expected {short_name(dtype)}"
+        if tensor.device.type != device.type:
+            return f"{name} is on {tensor.device}, expected {device}"
+        if tensor.layout != torch.strided:
+            return f"{name} has layout {short_name(tensor.layout)}, expected strided"
+    return ""
+
+
+def short_name(value: torch.dtype | torch.layout) -> str:
+    """bfloat16 for torch.bfloat16."""
+    return str(value).removeprefix("torch.")
+
+
+def _kind(value: object) -> str:
+    if isinstance(value, tuple | list):
+        return f"a {type(value).__name__} of {len(value)}"
+    return "None" if value is None else f"a {type(value).__name__}"

@@ -1,0 +1,1 @@
+"""The commands beside grading, each with its options and wiring."""
