@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import torch
 
 _WORDS_AT_ONCE = 1 << 23
@@ -9,12 +11,16 @@ _ODD_MULTIPLIER = 0x9E3779B97F4A7C15 - (1 << 64)  # Knuth's golden-ratio constan
 
 
 def tensor_digest(tensor: torch.Tensor) -> str:
-    """Position-weighted sum modulo 2⁶⁴ of a contiguous tensor's words, as hexadecimal text.
+    """Digest of a contiguous tensor, to be compared with others from the same kind of device.
 
-    Any single changed word changes it: each weight is odd or made odd, hence invertible.
+    On a CPU the SHA-256 of its bytes. On CUDA, where moving the bytes would cost more than the
+    check is worth, the sum modulo 2⁶⁴ of its words with odd weights by position: any single
+    changed word changes it, each weight being invertible.
     """
-    word = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[tensor.element_size()]
-    words = tensor.detach().reshape(-1).view(word)
+    flat = tensor.detach().reshape(-1)
+    if tensor.device.type == "cpu":
+        return hashlib.sha256(flat.view(torch.uint8).numpy()).hexdigest()
+    words = flat.view({1: torch.uint8, 2: torch.int16, 4: torch.int32}[tensor.element_size()])
     total = torch.zeros((), dtype=torch.int64, device=tensor.device)
     for start in range(0, words.numel(), _WORDS_AT_ONCE):
         part = words[start : start + _WORDS_AT_ONCE].to(torch.int64)
