@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import yaml
 
+MOST_NAMED = 16
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 8
 
@@ -161,7 +162,10 @@ class YamlFile:
 def suggestion(name: str, known: Sequence[str]) -> str:
     """What to write in place of a name that is not among the known ones."""
     near = difflib.get_close_matches(name, known, n=3)
-    return f"did you mean {' or '.join(near)}?" if near else f"use one of {', '.join(known)}"
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    more = [f"… ({len(known)} in all)"] if len(known) > MOST_NAMED else []
+    return f"use one of {', '.join([*known[:MOST_NAMED], *more])}"
 
 
 def joined(field: str, key: str) -> str:
