@@ -33,10 +33,12 @@ from judge.child.process import ChildOptions, default_memory_limit
 from judge.device import child_view, choose_device
 from judge.problem import make_inputs
 from judge.reference_run import expected_result
-from judge.session import Limits, Repetitions, Session
+from judge.repetitions import Repetitions
+from judge.session import Session
 from judge.submission import ENTRY, find_submission
 from judge.suites import load_suite
 from judge.threads import available_cores
+from judge.trial import Limits
 from reference.preprocess import Preprocess, preprocess_for
 
 SEED = 42
