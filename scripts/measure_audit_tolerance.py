@@ -1,4 +1,4 @@
-"""How far honest kernels stay from the reference at fresh seeds: what the audits' tolerance rests on.
+"""Errors of honest kernels at fresh seeds, on which the audits' tolerance rests.
 
     python scripts/measure_audit_tolerance.py --submission submissions/v01_gemm --csv OUT.csv
 
@@ -25,8 +25,7 @@ from pathlib import Path
 import click
 import torch
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from judge.audit import AUDIT_FACTOR, AUDITS
 from judge.caches import compile_judge_kernels, judge_kernels, submission_caches
@@ -38,6 +37,7 @@ from judge.submission import ENTRY, find_submission
 from judge.suites import load_suite
 from reference.preprocess import preprocess_for
 
+CASES = Path(__file__).resolve().parents[1] / "cases"
 SUITES = ("public", "hidden")
 FIRST_SEED = 1000
 COLUMNS = ("submission", "suite", "case", "seed", "output_ratio", "final_state_ratio")
@@ -56,7 +56,7 @@ def main(submission: tuple[Path, ...], seeds: int, jobs: int, csv_path: Path) ->
         (path, suite, case, seeds)
         for path in submission
         for suite in SUITES
-        for case in load_suite(ROOT / "cases" / f"{suite}.yaml").cases
+        for case in load_suite(CASES / f"{suite}.yaml").cases
     ]
     rows: list[Row] = []
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
@@ -107,9 +107,7 @@ def report(rows: list[Row]) -> None:
                 f"largest {max(ratios):.3f} of {len(ratios)}, beyond {AUDIT_FACTOR}: {chance:.2g}"
             )
     for submission, chance in chances.items():
-        click.echo(
-            f"{submission}: chance of a false alarm in a run of all timed cases {chance:.2g}"
-        )
+        click.echo(f"{submission}: a run of all timed cases raises a false alarm with {chance:.2g}")
 
 
 def exceedance(sample: list[float], limit: float) -> float:
