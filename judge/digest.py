@@ -19,29 +19,46 @@ def tensor_digest(tensor: torch.Tensor) -> str:
     """Hexadecimal digest of a tensor's elements in order; equal on devices of one type only.
 
     On a CPU the SHA-256 of its bytes. On CUDA, where moving the bytes would cost more than the
-    check is worth, the SHA-256 of one 64-bit sum a block of 4096 words, each word mixed with its
-    position before it is added (SplitMix64's steps).
+    check is worth, the SHA-256 of `block_sums`.
+    """
+    if tensor.device.type == "cpu":
+        raw = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
+        return hashlib.sha256(raw.numpy()).hexdigest()
+    return digest_of_sums([block_sums(tensor).cpu()])
+
+
+def result_digest(output: torch.Tensor, final_state: torch.Tensor) -> str:
+    """Digest of what a call returned; equal on devices of one type only."""
+    if output.device.type == "cpu":
+        return f"{tensor_digest(output)}:{tensor_digest(final_state)}"
+    return digest_of_sums([block_sums(output).cpu(), block_sums(final_state).cpu()])
+
+
+def digest_of_sums(sums: list[torch.Tensor]) -> str:
+    """Hexadecimal SHA-256 of block sums that lie on the CPU."""
+    digest = hashlib.sha256()
+    for part in sums:
+        digest.update(part.numpy())
+    return digest.hexdigest()
+
+
+def block_sums(tensor: torch.Tensor) -> torch.Tensor:
+    """Sums modulo 2⁶⁴ over blocks of 4096 words of a tensor's elements in order: int64 [blocks].
+
+    Each 8-byte word is mixed with its position before it is added (SplitMix64's steps).
     """
     raw = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
-    if tensor.device.type == "cpu":
-        return hashlib.sha256(raw.numpy()).hexdigest()
     if raw.numel() % 8 or raw.storage_offset() % 8:
         raw = F.pad(raw, (0, -raw.numel() % 8))
     words = raw.view(torch.int64)
     sums = [
-        _block_sums(words[start : start + _WORDS_AT_ONCE], start)
+        _mixed_sums(words[start : start + _WORDS_AT_ONCE], start)
         for start in range(0, words.numel(), _WORDS_AT_ONCE)
     ]
-    return hashlib.sha256(torch.cat(sums).cpu().numpy()).hexdigest()
+    return torch.cat(sums)
 
 
-def result_digest(output: torch.Tensor, final_state: torch.Tensor) -> str:
-    """Digest of what a call returned."""
-    return f"{tensor_digest(output)}:{tensor_digest(final_state)}"
-
-
-def _block_sums(words: torch.Tensor, first_position: int) -> torch.Tensor:
-    """Sums modulo 2⁶⁴ over blocks of mixed words: int64 [ceil(words / 4096)]."""
+def _mixed_sums(words: torch.Tensor, first_position: int) -> torch.Tensor:
     last_position = first_position + words.numel()
     mixed = torch.arange(first_position, last_position, device=words.device)
     mixed.mul_(_STEP).add_(words)

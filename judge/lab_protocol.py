@@ -17,16 +17,16 @@ _CLOCK_MARGIN = 1.05  # two clocks, one of them the GPU's
 
 def run_lab_protocol(
     trial: Trial, case: Case, count: Repetitions, answers: Answers, inputs: dict[str, str]
-) -> list[str]:
+) -> None:
     """Let the child run its loop, then judge the first and the last timed result.
 
-    inputs: digests that the inputs keep. Returns the forbidden modules that the child has loaded;
-    timing and findings go to the trial's outcome. Raises TrialOver.
+    inputs: digests that the inputs keep. Timing and findings go to the trial's outcome. Raises
+    TrialOver.
     """
     repetitions = count if case.timed else UNTIMED
     limit_s = trial.limits.run
     start = time.monotonic()
-    ran = trial.ask(Run(repetitions.warmup, repetitions.repetitions), Ran, "run", limit_s)
+    trial.ask(Run(repetitions.warmup, repetitions.repetitions), Ran, "run", limit_s)
     wall_ms = (time.monotonic() - start) * 1e3
     data = trial.read_bytes(8 * repetitions.repetitions, "run")
     if case.timed:
@@ -41,4 +41,3 @@ def run_lab_protocol(
     for which in ("first", "last"):
         label = f"{which} timed call"
         trial.collect(which, label, case, answers.fixed, inputs)
-    return ran.forbidden

@@ -162,10 +162,10 @@ class Session:
         inputs = prepared.digests | answers.fixed.input_digests
         trial.collect("call", "untimed call", case, answers.fixed, inputs)
         if self._strict:
-            forbidden = run_strict_protocol(trial, case, count, answers, inputs, terms)
+            run_strict_protocol(trial, case, count, answers, inputs, terms)
         else:
-            forbidden = run_lab_protocol(trial, case, count, answers, inputs)
-        self.rules = rules.judge_loaded(self.rules, forbidden, 1, on_cuda)
+            run_lab_protocol(trial, case, count, answers, inputs)
+        self.rules = rules.judge_loaded(self.rules, trial.forbidden, 1, on_cuda)
 
     def _trial(self, outcome: Outcome) -> Trial:
         """A trial in a child that has loaded the submission; TrialOver where there is none."""

@@ -71,25 +71,19 @@ def run_strict_protocol(
     answers: Answers,
     inputs: dict[str, str],
     terms: Terms | None,
-) -> list[str]:
+) -> None:
     """Ask for one repetition after the other, audit some, and weigh the claimed times.
 
     inputs: digests of the inputs at the fixed seed. terms: None where the case is not timed.
-    Returns the forbidden modules that the child has loaded; timing, audits and witness go to the
-    trial's outcome. Raises TrialOver.
+    Timing, audits and witness go to the trial's outcome. Raises TrialOver.
     """
     limit_s = trial.limits.run
     spent_s = 0.0
     seen: list[Repetition] = []
-    forbidden: list[str] = []
     for step in schedule(case, count, answers):
         request = Repeat(step.seed, step.gate)
         reply = trial.ask(request, Repeated, "run", limit_s, left_s=limit_s - spent_s)
         spent_s += trial.answered_s
-        forbidden = reply.forbidden or forbidden
-        if reply.replaced:
-            names = ", ".join(reply.replaced)
-            raise TrialOver(Verdict.CHEAT, f"{step.label}: found replaced: {names}")
         if reply.problem:
             raise TrialOver(Verdict.BAD_RESULT, f"{step.label}: {reply.problem}")
         if step.timed:
@@ -102,7 +96,6 @@ def run_strict_protocol(
         if evidence:
             raise TrialOver(Verdict.CHEAT, evidence)
         trial.outcome.timing = timing
-    return forbidden
 
 
 def time_null(trial: Trial, case: Case, count: Repetitions) -> list[Repetition]:

@@ -56,7 +56,9 @@ class TrialOver(Exception):
 class Trial:
     """Asks a child for the steps of one case. Every method raises TrialOver where one fails.
 
-    progress is told the phase that begins.
+    progress is told the phase that begins. answered_s: seconds from sending the last request to
+    having its reply, by the judge's clock. forbidden: modules that the child has loaded against the
+    rules, as far as it was seen when results were collected.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class Trial:
         self.limits = limits
         self.outcome = outcome
         self.answered_s = 0.0
+        self.forbidden: list[str] = []
         self._child = child
         self._progress = progress
         self._shown = ""
@@ -80,7 +83,6 @@ class Trial:
         """Send a request; its reply, if it is of the wanted type.
 
         limit_s: of the phase. left_s: what is left of it, where earlier requests took a part.
-        answered_s then holds the seconds from sending to having the reply, by the judge's clock.
         """
         self._show(phase)
         with self.phase(phase, limit_s):
@@ -121,6 +123,10 @@ class Trial:
         """
         limit_s = self.limits.collect
         collected = self.ask(Collect(which), Collected, "collect", limit_s)
+        self.forbidden = collected.forbidden or self.forbidden
+        if collected.replaced:
+            names = plain(", ".join(collected.replaced))
+            raise TrialOver(Verdict.CHEAT, f"{label}: found replaced: {names}")
         if collected.problem:
             raise TrialOver(Verdict.BAD_RESULT, f"{label}: {collected.problem}")
         with self.phase("collect", limit_s):

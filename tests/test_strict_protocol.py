@@ -12,7 +12,7 @@ from trial import known_answers, put_on_trial, verdict_cases, write_submission
 from judge.audit import Answer, Answers, AuditSeeds
 from judge.case import Case
 from judge.checking import Expected
-from judge.digest import _block_sums, tensor_digest
+from judge.digest import block_sums, tensor_digest
 from judge.floor import Ceilings, floor_ms
 from judge.repetitions import Repetitions
 from judge.strict_protocol import schedule
@@ -143,17 +143,18 @@ def test_floor_is_the_larger_of_moving_and_multiplying() -> None:
 
 def test_block_sums_see_one_bit_and_the_order() -> None:
     words = torch.arange(10_000)
-    original = _block_sums(words, 0)
+    original = block_sums(words)
     assert original.shape == (3,)
     for place in (0, 4095, 4096, 9_999):
         changed = words.clone()
         changed[place] ^= 1 << 40
-        differs = (_block_sums(changed, 0) != original).tolist()
+        differs = (block_sums(changed) != original).tolist()
         assert differs == [block == place // 4096 for block in range(3)]
     swapped = words.clone()
     swapped[[1, 2]] = words[[2, 1]]
-    assert _block_sums(swapped, 0)[0] != original[0]
-    assert _block_sums(words, 4096)[0] != original[0]
+    assert block_sums(swapped)[0] != original[0]
+    moved = torch.cat([words[4096:8192], words[:4096]])
+    assert block_sums(moved)[0] != original[1]
 
 
 def test_digest_is_of_the_elements_in_order_not_of_the_storage() -> None:

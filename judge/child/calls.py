@@ -47,13 +47,12 @@ def time_call(
         renew(None)
         milliseconds, result = _time_with_host_clock(call)
         return TimedCall(milliseconds, 0.0, result)
-    with on_one_core():
-        renew(call())
-        torch.cuda.synchronize()
-        milliseconds, result = _time_with_events(call)
-        stopped = time.perf_counter_ns()
-        torch.cuda.synchronize()
-        busy_us = (time.perf_counter_ns() - stopped) / 1e3
+    renew(call())
+    torch.cuda.synchronize()
+    milliseconds, result = _time_with_events(call)
+    stopped = time.perf_counter_ns()
+    torch.cuda.synchronize()
+    busy_us = (time.perf_counter_ns() - stopped) / 1e3
     return TimedCall(milliseconds, busy_us, result)
 
 

@@ -112,34 +112,32 @@ class Called(msgspec.Struct, tag=True, frozen=True):
 class Ran(msgspec.Struct, tag=True, frozen=True):
     """All calls returned; the samples follow."""
 
-    forbidden: list[str]
-
 
 class Repeated(msgspec.Struct, tag=True, frozen=True):
     """One call as the child saw it, answered before it can know whether the result is looked at.
 
     milliseconds: of the call, by CUDA events or the host's clock. busy_us: what the device still
     took to become idle after the stop event, in microseconds. problem: why the returned object is
-    no result, else empty. digest: of output and final_state. replaced: what the judge relies on
-    and found replaced. forbidden: modules loaded by now that the rules forbid.
+    no result, else empty. digest: of output and final_state.
     """
 
     milliseconds: float
     busy_us: float
     problem: str
     digest: str
-    replaced: list[str]
-    forbidden: list[str]
 
 
 class Collected(msgspec.Struct, tag=True, frozen=True):
     """What a call returned: `problem` says in one line why it is no result, else it is empty.
 
-    digests: of the inputs as they are now.
+    digests: of the inputs as they are now. replaced: what the judge relies on and found replaced.
+    forbidden: modules loaded by now that the rules forbid.
     """
 
     problem: str
     digests: dict[str, str]
+    replaced: list[str]
+    forbidden: list[str]
 
 
 class ProfiledRow(msgspec.Struct, frozen=True):

@@ -21,7 +21,7 @@ import msgspec
 import torch
 
 from judge.case import Case
-from judge.child.calls import TimedCalls, time_call, time_calls
+from judge.child.calls import TimedCalls, on_one_core, time_call, time_calls
 from judge.child.failure import describe
 from judge.child.guard import Guard
 from judge.child.lab_modules import install_lab_modules
@@ -52,7 +52,8 @@ from judge.child.protocol import (
 )
 from judge.child.renewal import Arguments, Renewal
 from judge.child.results import result_problem
-from judge.digest import result_digest, tensor_digest
+from judge.child.snapshot import Snapshot
+from judge.digest import tensor_digest
 from judge.problem import draw_inputs
 from judge.profiles import DeviceProfile
 from reference.preprocess import preprocess_for
@@ -123,8 +124,8 @@ class Worker:
         self._renewal: Renewal | None = None
         self._results: dict[str, object] = {}
         self._launches = 0
-        # Digests take their memory from a pool of their own: the submission's stays as it is.
-        self._pool = torch.cuda.MemPool() if self._device.type == "cuda" else None
+        self._snapshot: Snapshot | None = None
+        self._pinned = contextlib.ExitStack()
         self._guard = Guard([sys.modules[name] for name in _judge_modules()])
 
     def answer(self, request: Request) -> tuple[Reply, list[memoryview]]:
@@ -157,8 +158,9 @@ class Worker:
         return failure or Loaded()
 
     def _prepare(self, request: Prepare) -> Prepared:
+        self._pinned.close()
         self._poison_results()
-        self._renewal = None
+        self._renewal = self._snapshot = None
         self._case = request.case
         if self._device.type == "cuda":
             torch.cuda.empty_cache()  # no case inherits the memory layout of the one before
@@ -194,12 +196,13 @@ class Worker:
         self._synchronize()
         self._results = {"first": timed.first, "last": timed.last}
         samples = torch.tensor(timed.samples_ms, dtype=torch.float64)
-        return Ran(forbidden_loaded(self._settings.folder)), [memoryview(samples.numpy()).cast("B")]
+        return Ran(), [memoryview(samples.numpy()).cast("B")]
 
     def _repeat(self, request: Repeat) -> Repeated:
-        self._poison_results()
-        self._renewal.prepare()
         function, arguments = self._function, self._renewal.arguments
+        if self._snapshot is None:
+            self._get_ready_to_repeat()
+        self._poison(self._results.pop("returned", None))
 
         def renew(returned: object) -> None:
             self._poison(returned)
@@ -207,21 +210,16 @@ class Worker:
 
         timed = time_call(lambda: function(*arguments), renew, self._device)
         problem = result_problem(timed.result, self._case, self._device)
-        self._results = {"last": timed.result}
-        return Repeated(
-            milliseconds=timed.milliseconds,
-            busy_us=timed.busy_us,
-            problem=problem,
-            digest="" if problem else self._digest(timed.result),
-            replaced=self._guard.replaced(),
-            forbidden=forbidden_loaded(self._settings.folder),
-        )
+        digest = "" if problem else self._snapshot.take(timed.result)
+        self._results = {"returned": timed.result, "last": self._snapshot.result}
+        return Repeated(timed.milliseconds, timed.busy_us, problem, digest)
 
-    def _digest(self, result: tuple[torch.Tensor, torch.Tensor]) -> str:
-        if self._pool is None:
-            return result_digest(*result)
-        with torch.cuda.use_mem_pool(self._pool):
-            return result_digest(*result)
+    def _get_ready_to_repeat(self) -> None:
+        self._poison_results()
+        self._renewal.prepare()
+        self._snapshot = Snapshot(self._case, self._device)
+        if self._device.type == "cuda":
+            self._pinned.enter_context(on_one_core())
 
     def _poison_results(self) -> None:
         for returned in self._results.values():
@@ -239,10 +237,13 @@ class Worker:
         result = self._results[request.which]
         self._synchronize()
         problem = result_problem(result, self._case, self._device)
-        digests = self._digests()
-        if problem:
-            return Collected(problem, digests), []
-        return Collected("", digests), [_raw_bytes(tensor) for tensor in result]
+        collected = Collected(
+            problem=problem,
+            digests=self._digests(),
+            replaced=self._guard.replaced(),
+            forbidden=forbidden_loaded(self._settings.folder),
+        )
+        return collected, [] if problem else [_raw_bytes(tensor) for tensor in result]
 
     def _profile(self, request: Profile) -> Profiled:
         function, arguments = self._function, self._renewal.arguments

@@ -1,0 +1,45 @@
+"""Inside the child: what a call returned, copied out and digested as it was at that moment."""
+
+from __future__ import annotations
+
+import torch
+
+from judge.case import HEAD_DIM, Case
+from judge.digest import block_sums, digest_of_sums, result_digest
+
+Result = tuple[torch.Tensor, torch.Tensor]
+
+
+class Snapshot:
+    """Buffers for output [B, T, Hv, 128] and final_state [B, Hv, 128, 128] of one case.
+
+    On CUDA the digest is captured in a graph, so that it costs the host little and takes no memory
+    from the pool that the submission allocates from.
+    """
+
+    def __init__(self, case: Case, device: torch.device) -> None:
+        heads = (case.batch, case.tokens, case.v_heads, HEAD_DIM)
+        states = (case.batch, case.v_heads, HEAD_DIM, HEAD_DIM)
+        self.result: Result = (
+            torch.zeros(heads, dtype=torch.bfloat16, device=device),
+            torch.zeros(states, dtype=torch.float32, device=device),
+        )
+        self._graph: torch.cuda.CUDAGraph | None = None
+        if device.type == "cuda":
+            self._capture()
+
+    def take(self, result: Result) -> str:
+        """Copy a result of the right form; the digest of the copy."""
+        for kept, returned in zip(self.result, result, strict=True):
+            kept.copy_(returned.detach())
+        if self._graph is None:
+            return result_digest(*self.result)
+        self._graph.replay()
+        return digest_of_sums([sums.cpu() for sums in self._sums])
+
+    def _capture(self) -> None:
+        for tensor in self.result:  # once uncaptured: kernels are loaded at their first launch
+            block_sums(tensor)
+        self._graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self._graph):
+            self._sums = [block_sums(tensor) for tensor in self.result]
