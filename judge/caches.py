@@ -111,6 +111,11 @@ def write_files(files: dict[str, bytes], folder: Path) -> None:
         target.write_bytes(content)
 
 
+def ceilings_folder() -> Path:
+    """Folder of what devices were measured to reach."""
+    return cache_root() / "ceilings"
+
+
 def log_folder() -> Path:
     """Folder of the submissions' logs."""
     return cache_root() / "logs"

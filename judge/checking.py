@@ -36,22 +36,36 @@ def result_sizes(case: Case) -> tuple[int, int]:
     return case.batch * case.tokens * case.v_heads * HEAD_DIM * 2, state * 4
 
 
-def check_result(output: bytearray, state: bytearray, expected: Expected, case: Case) -> Finding:
-    """Judge raw bytes of output and final_state against the reference (docs/lab.md, judging).
+def as_tensors(
+    output: bytearray, state: bytearray, expected: Expected
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The raw bytes as output and final_state, of the reference's shapes and on its device."""
+    return tuple(
+        torch.frombuffer(data, dtype=dtype).to(wanted.device).view(wanted.shape)
+        for data, dtype, wanted in (
+            (output, torch.bfloat16, expected.output),
+            (state, torch.float32, expected.final_state),
+        )
+    )
+
+
+def check_result(
+    output: torch.Tensor, state: torch.Tensor, expected: Expected, tolerance: float
+) -> Finding:
+    """Judge output and final_state against the reference (docs/lab.md, judging).
 
     An element is wrong where |actual − expected| > tolerance · (1 + |expected|), that is outside
     rtol = atol = tolerance. NaN or Inf is BAD_RESULT.
     """
     errors = []
-    for name, data, dtype, wanted in (
-        ("output", output, torch.bfloat16, expected.output),
-        ("final_state", state, torch.float32, expected.final_state),
+    for name, actual, wanted in (
+        ("output", output, expected.output),
+        ("final_state", state, expected.final_state),
     ):
-        actual = torch.frombuffer(data, dtype=dtype).to(wanted.device).view(wanted.shape)
         bad_values = _bad_values(name, actual)
         if bad_values:
             return Finding(Verdict.BAD_RESULT, bad_values, [])
-        errors.append(tensor_error(name, actual, wanted, case.tolerance))
+        errors.append(tensor_error(name, actual, wanted, tolerance))
     wrong = [error for error in errors if error.share_wrong > 0]
     if not wrong:
         return Finding(Verdict.PASS, "", errors)

@@ -19,7 +19,7 @@ from judge.baseline import choose
 from judge.caches import CacheError, CompileError, check_cache_root, compile_judge_kernels
 from judge.case import Case, Suite
 from judge.checkpoints import BaselineError
-from judge.child.process import ChildOptions, default_memory_limit
+from judge.child.process import ChildOptions, default_memory_limit, followed_by_profiler
 from judge.commands.check import check_command
 from judge.commands.profile import profile
 from judge.device import DeviceError, child_view, choose_device, gpu_identity
@@ -28,11 +28,12 @@ from judge.gpu_lock import LockError, gpu_lock
 from judge.grading import Plan, grade
 from judge.progress import TerminalProgress
 from judge.record import Record, to_json
-from judge.session import Limits, Repetitions
+from judge.repetitions import Repetitions
 from judge.submission import SubmissionError, find_submission
 from judge.suites import CaseFileError, load_suites, select_cases
 from judge.text import plain
 from judge.threads import available_cores
+from judge.trial import Limits
 from judge.verdict import Verdict
 from judge.views.csv_rows import full_csv, lab_csv
 from judge.views.table import print_table
@@ -100,6 +101,12 @@ def _finite(context: click.Context, option: click.Parameter, value: float) -> fl
     metavar="auto|checkpoints|live|reference|none|FILE",
     help="Where t100 and t60 come from. Default: checkpoints that fit this device, else reference.",
 )
+@click.option(
+    "--protocol",
+    type=click.Choice(["strict", "lab"]),
+    help="strict: new inputs at every call, audits, the judge's own clock beside the child's. lab: "
+    "the lab's plain loop. Default: strict, lab under a profiler.",
+)
 @click.option("--no-gate", is_flag=True, help="Practice: failed correctness cases cost nothing.")
 @click.pass_context
 def main(
@@ -115,6 +122,7 @@ def main(
     seed: int,
     timeout: float,
     baseline: str,
+    protocol: str | None,
     no_gate: bool,
 ) -> None:
     """Grade a Gated DeltaNet prefill submission: is it right, how fast is it, what does it score.
@@ -154,6 +162,7 @@ def main(
         limits=Limits(run=timeout),
         choice=choice,
         gate=not no_gate,
+        strict=(protocol or ("lab" if followed_by_profiler() else "strict")) == "strict",
     )
     record = _run(plan, errors)
     try:

@@ -1,29 +1,51 @@
-"""A digest of tensors' contents, computed where they lie."""
+"""Digests of tensors' contents, computed where they lie."""
 
 from __future__ import annotations
 
 import hashlib
 
 import torch
+import torch.nn.functional as F
 
 _WORDS_AT_ONCE = 1 << 23
-_ODD_MULTIPLIER = 0x9E3779B97F4A7C15 - (1 << 64)  # Knuth's golden-ratio constant, as signed int64
+_BLOCK_WORDS = 4096
+# Odd 64-bit multipliers of SplitMix64 (Steele, Lea and Flood, 2014), as signed int64.
+_STEP = 0x9E3779B97F4A7C15 - (1 << 64)
+_MIX_1 = 0xBF58476D1CE4E5B9 - (1 << 64)
+_MIX_2 = 0x94D049BB133111EB - (1 << 64)
 
 
 def tensor_digest(tensor: torch.Tensor) -> str:
-    """Digest of a contiguous tensor, to be compared with others from the same kind of device.
+    """Hexadecimal digest of a tensor's elements in order; equal on devices of one type only.
 
     On a CPU the SHA-256 of its bytes. On CUDA, where moving the bytes would cost more than the
-    check is worth, the sum modulo 2⁶⁴ of its words with odd weights by position: any single
-    changed word changes it, each weight being invertible.
+    check is worth, the SHA-256 of one 64-bit sum a block of 4096 words, each word mixed with its
+    position before it is added (SplitMix64's steps).
     """
-    flat = tensor.detach().reshape(-1)
+    raw = tensor.detach().contiguous().reshape(-1).view(torch.uint8)
     if tensor.device.type == "cpu":
-        return hashlib.sha256(flat.view(torch.uint8).numpy()).hexdigest()
-    words = flat.view({1: torch.uint8, 2: torch.int16, 4: torch.int32}[tensor.element_size()])
-    total = torch.zeros((), dtype=torch.int64, device=tensor.device)
-    for start in range(0, words.numel(), _WORDS_AT_ONCE):
-        part = words[start : start + _WORDS_AT_ONCE].to(torch.int64)
-        index = torch.arange(start, start + part.numel(), device=tensor.device)
-        total += (part * ((index * _ODD_MULTIPLIER) | 1)).sum()
-    return f"{int(total.item()) & (2**64 - 1):016x}"
+        return hashlib.sha256(raw.numpy()).hexdigest()
+    if raw.numel() % 8 or raw.storage_offset() % 8:
+        raw = F.pad(raw, (0, -raw.numel() % 8))
+    words = raw.view(torch.int64)
+    sums = [
+        _block_sums(words[start : start + _WORDS_AT_ONCE], start)
+        for start in range(0, words.numel(), _WORDS_AT_ONCE)
+    ]
+    return hashlib.sha256(torch.cat(sums).cpu().numpy()).hexdigest()
+
+
+def result_digest(output: torch.Tensor, final_state: torch.Tensor) -> str:
+    """Digest of what a call returned."""
+    return f"{tensor_digest(output)}:{tensor_digest(final_state)}"
+
+
+def _block_sums(words: torch.Tensor, first_position: int) -> torch.Tensor:
+    """Sums modulo 2⁶⁴ over blocks of mixed words: int64 [ceil(words / 4096)]."""
+    last_position = first_position + words.numel()
+    mixed = torch.arange(first_position, last_position, device=words.device)
+    mixed.mul_(_STEP).add_(words)
+    mixed.bitwise_xor_(mixed >> 30).mul_(_MIX_1)
+    mixed.bitwise_xor_(mixed >> 27).mul_(_MIX_2)
+    mixed = F.pad(mixed, (0, -mixed.numel() % _BLOCK_WORDS))
+    return mixed.view(-1, _BLOCK_WORDS).sum(1)

@@ -7,7 +7,8 @@ import re
 import signal
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,12 +17,14 @@ from typing import Protocol as Interface
 import torch
 
 from judge import __version__
+from judge.audit import AUDITS, NO_AUDITS, Answers, AuditSeeds, answers
 from judge.baseline import Choice, reference_baseline
-from judge.caches import log_folder
+from judge.caches import ceilings_folder, log_folder
 from judge.case import Case, Suite
 from judge.child.log import ChildLog
 from judge.child.process import ChildOptions
 from judge.environment import toolchain_note
+from judge.floor import floor_ms, known_ceilings
 from judge.record import (
     SCHEMA_VERSION,
     Baseline,
@@ -32,12 +35,18 @@ from judge.record import (
     SubmissionInfo,
     Timing,
 )
-from judge.reference_run import baseline_submission, expected_result
+from judge.reference_run import baseline_submission, null_submission
+from judge.repetitions import Repetitions
 from judge.scoring import result_score, score_run
-from judge.session import Limits, Repetitions, Session
+from judge.session import Session
+from judge.strict_protocol import Terms
 from judge.submission import Submission
 from judge.text import plain
+from judge.trial import Limits
 from judge.verdict import Verdict
+from judge.witness import ALLOWANCES
+
+NULL_COUNT = {"cuda": Repetitions(5, 30), "cpu": Repetitions(0, 1)}
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,7 @@ class Plan:
 
     suites: the suites taken part in, whole. cases: the cases to judge, with their suite's name.
     choice: the baseline, or that it is to be measured. gate: False for practice (--no-gate).
+    strict: the protocol for hostile code, else the lab's own.
     """
 
     submission: Submission
@@ -59,6 +69,7 @@ class Plan:
     limits: Limits
     choice: Choice
     gate: bool
+    strict: bool
 
 
 class Progress(Interface):
@@ -111,21 +122,33 @@ class _Run:
             note = toolchain_note(suite.tilelang, plan.environment.tilelang)
             if note and note not in self._notes:
                 self._notes.append(note)
-        self._log = ChildLog(self._log_path(f"submission-{plan.submission.name}"))
-        self._session = Session(plan.submission, plan.child, plan.limits, self._log, progress.phase)
-        self._baseline_log: ChildLog | None = None
+        self._seeds = AuditSeeds()
+        self._logs: list[ChildLog] = []
+        self._session = self._new_session(plan.submission, f"submission-{plan.submission.name}", "")
+        self._log = self._logs[0]
         self._baseline_session: Session | None = None
+        self._null_session: Session | None = None
+        device = plan.device.type
         if plan.choice.baseline is None:
-            self._baseline_log = ChildLog(self._log_path("baseline"))
-            self._baseline_session = Session(
-                baseline_submission(plan.device.type),
-                plan.child,
-                plan.limits,
-                self._baseline_log,
-                lambda phase: progress.phase(f"baseline: {phase}"),
-            )
-            self._baseline_session.start()
-        self._session.start()
+            submission = baseline_submission(device)
+            self._baseline_session = self._new_session(submission, "baseline", "baseline: ")
+        if plan.strict and any(case.timed for _, case in plan.cases):
+            self._null_session = self._new_session(null_submission(), "null", "null: ")
+        for session in self._sessions():
+            session.start()
+
+    def _new_session(self, submission: Submission, log_name: str, prefix: str) -> Session:
+        log = ChildLog(self._log_path(log_name))
+        self._logs.append(log)
+        progress = self._progress
+        return Session(
+            submission,
+            self._plan.child,
+            self._plan.limits,
+            log,
+            lambda phase: progress.phase(prefix + phase),
+            strict=self._plan.strict,
+        )
 
     def judge(self, suite: str, case: Case) -> None:
         """Judge one case. Where the judge itself fails, that is the case's NOT_RUN, and told."""
@@ -144,35 +167,62 @@ class _Run:
         plan = self._plan
         self._progress.phase("reference")
         start = time.monotonic()
-        expected = expected_result(case, plan.seed, plan.device)
+        counts = AUDITS[plan.device.type] if plan.strict else NO_AUDITS
+        known = answers(case, plan.seed, counts, self._seeds, plan.device)
         reference_s = time.monotonic() - start
+        terms = self._terms(case)
         if case.timed and self._baseline_session is not None:
-            self._session.pause(True)
-            self._baseline_session.pause(False)
-            baseline = self._baseline_session.judge(suite, case, plan.seed, plan.count, expected)
-            self._baseline_session.pause(True)
-            self._session.pause(False)
+            baseline = self._judge_alone(self._baseline_session, suite, case, known, terms)
             if baseline.verdict is Verdict.PASS and baseline.timing is not None:
                 self._measured[case.name] = baseline.timing
             else:
                 self._notes.append(
                     f"no baseline for {case.name}: {baseline.verdict}: {baseline.detail}"
                 )
-        result = self._session.judge(suite, case, plan.seed, plan.count, expected)
+        result = self._judge_alone(self._session, suite, case, known, terms)
         result.seconds["reference"] = round(reference_s, 6)
         return result
 
+    def _judge_alone(
+        self, session: Session, suite: str, case: Case, known: Answers, terms: Terms | None
+    ) -> CaseResult:
+        with self._alone(session):
+            return session.judge(suite, case, self._plan.seed, self._plan.count, known, terms)
+
+    def _terms(self, case: Case) -> Terms | None:
+        """What the times of a case are held against; None where they are not."""
+        if self._null_session is None or not case.timed:
+            return None
+        device = self._plan.device
+        with self._alone(self._null_session) as session:
+            null = session.time_null(case, self._plan.seed, NULL_COUNT[device.type])
+        floor = None
+        if device.type == "cuda":
+            floor = floor_ms(case, known_ceilings(ceilings_folder(), device))
+        return Terms(null, ALLOWANCES[device.type], floor)
+
+    @contextmanager
+    def _alone(self, session: Session) -> Iterator[Session]:
+        """Stop the other sessions' children while this one is at work."""
+        others = [other for other in self._sessions() if other is not session]
+        for other in others:
+            other.pause(True)
+        try:
+            yield session
+        finally:
+            for other in others:
+                other.pause(False)
+
     def _sessions(self) -> list[Session]:
-        return [one for one in (self._session, self._baseline_session) if one is not None]
+        all_three = (self._session, self._baseline_session, self._null_session)
+        return [session for session in all_three if session is not None]
 
     def close(self) -> None:
         """End the children and their logs."""
         for session in self._sessions():
-            session.pause(False)
             session.close()
-        for log in (self._log, self._baseline_log):
-            if log is not None:
-                log.close()
+        for log in self._logs:
+            log.close()
 
     def record(self, interrupted: bool) -> Record:
         """Score what is finished and put everything into one record."""
@@ -208,6 +258,7 @@ class _Run:
                 clock="cuda_events" if on_cuda else "host_clock",
                 official=on_cuda,
                 timeout_s=plan.limits.run,
+                name="strict" if plan.strict else "lab",
             ),
             baseline=baseline,
             results=results,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
 from judge.case import Case
 from judge.verdict import Rules, Verdict
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 @dataclass
@@ -44,14 +44,51 @@ class Timing:
 
 
 @dataclass
+class Audit:
+    """A repetition whose result was compared with the reference for its own contents.
+
+    call: which one. gate: in place of the case's own, None where that was kept.
+    errors: in units of this audit's tolerance.
+    """
+
+    call: str
+    seed: int
+    gate: str | None
+    tolerance: float
+    errors: list[TensorError]
+
+
+@dataclass
+class Witness:
+    """What the judge's own clock says of the claimed times; milliseconds, medians of repetitions.
+
+    claimed_ms: a call as the child timed it. seen_ms: a repetition by the judge's clock; null_ms:
+    the same for a submission that does nothing. unclaimed_ms: what a repetition took beside the
+    claimed call, less the same of the null submission; allowed_ms: how much of that is let pass.
+    busy_us: microseconds that the device was busy after the stop event, less the same of the null
+    submission. floor_ms: the least that a call can take on this device, None where unknown.
+    """
+
+    claimed_ms: float
+    seen_ms: float
+    null_ms: float
+    unclaimed_ms: float
+    allowed_ms: float
+    busy_us: float
+    floor_ms: float | None
+
+
+@dataclass
 class CaseResult:
     """Verdict, errors, timing and score of one case.
 
     detail: one line of plain text that says what happened, empty on PASS.
-    errors: of output and final_state, the worse of the judged calls each; None where not compared.
+    errors: of output and final_state, the worst of the judged calls, each in units of its own
+        tolerance; None where not compared.
     score: None where the case is not timed, has no baseline, or the verdict earns none yet; 0.0
         where a timed case failed.
     seconds: wall time by phase (prepare, first_call, run, collect, reference).
+    audits, witness: of the strict protocol; empty and None under the lab's.
     """
 
     suite: str
@@ -62,6 +99,8 @@ class CaseResult:
     timing: Timing | None
     score: float | None
     seconds: dict[str, float]
+    audits: list[Audit] = field(default_factory=list)
+    witness: Witness | None = None
 
 
 @dataclass
@@ -116,7 +155,7 @@ class Baseline:
 class Protocol:
     """How the cases were run.
 
-    clock: cuda_events or host_clock; official is False on the host's clock.
+    name: strict or lab. clock: cuda_events or host_clock; official is False on the host's clock.
     """
 
     warmup: int
@@ -125,6 +164,7 @@ class Protocol:
     clock: str
     official: bool
     timeout_s: float
+    name: str = "lab"
 
 
 @dataclass
@@ -186,12 +226,14 @@ def to_json(record: Record) -> str:
 def from_json(text: str | bytes) -> Record:
     """The record that `to_json` wrote.
 
-    Raises msgspec.ValidationError where a field is missing or of another type, and ValueError
-    where the record was written under another schema version.
+    Records of schema version 1 lack the fields that the strict protocol added; those then hold
+    their defaults. Raises msgspec.ValidationError where a field is missing or of another type, and
+    ValueError where the record was written under a later schema version.
     """
     record = msgspec.json.decode(text, type=Record)
-    if record.schema_version != SCHEMA_VERSION:
+    if not 1 <= record.schema_version <= SCHEMA_VERSION:
         raise ValueError(
-            f"record has schema version {record.schema_version}, this judge reads {SCHEMA_VERSION}"
+            f"record has schema version {record.schema_version}, "
+            f"this judge reads 1 to {SCHEMA_VERSION}"
         )
     return record

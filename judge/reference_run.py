@@ -1,4 +1,4 @@
-"""The judge's use of `reference/`: expected results, and the baseline as a submission."""
+"""What the judge itself puts beside a submission: expected results, baseline and null."""
 
 from __future__ import annotations
 
@@ -8,27 +8,43 @@ import torch
 
 from judge.case import Case
 from judge.checking import Expected
+from judge.digest import tensor_digest
 from judge.problem import make_inputs
 from judge.submission import Submission, submission_from
 from reference.chunked import float64_reference
 
 _REFERENCE = Path(__file__).resolve().parents[1] / "reference"
+_NULL = Path(__file__).with_name("null_forward.py")
 _BASELINE_FILES = {
     "cuda": ("simple_tilelang.py",),
     "cpu": ("torch_float32.py", "chunked.py", "preprocess.py", "__init__.py"),
 }
 
 
-def expected_result(case: Case, seed: int, device: torch.device) -> Expected:
-    """The float64 reference of a case, from its raw inputs, on `device`."""
+def expected_result(case: Case, seed: int, device: torch.device) -> tuple[Expected, dict[str, str]]:
+    """The float64 reference of a case, from its raw inputs, on `device`, and inputs' digests.
+
+    Digests are of q, k, v and initial_state: float32 sigmoids differ in their last bit between
+    processes with different numbers of threads.
+    """
     inputs = make_inputs(case, seed, device)
     output, final_state = float64_reference(
         inputs.q, inputs.k, inputs.v, inputs.raw_g, inputs.beta, inputs.initial_state
     )
+    digests = {
+        name: tensor_digest(tensor)
+        for name in ("q", "k", "v", "initial_state")
+        if (tensor := getattr(inputs, name)) is not None
+    }
     del inputs
     if device.type == "cuda":
         torch.cuda.empty_cache()  # the children need the room more than this process's allocator
-    return Expected(output, final_state)
+    return Expected(output, final_state), digests
+
+
+def null_submission() -> Submission:
+    """The submission that does nothing, which runs like any other."""
+    return submission_from("null", str(_NULL), _NULL.name, {_NULL.name: _NULL.read_bytes()})
 
 
 def baseline_submission(device_type: str) -> Submission:

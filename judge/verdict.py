@@ -11,6 +11,7 @@ class Verdict(StrEnum):
     PASS = "PASS"
     WRONG = "WRONG"
     BAD_RESULT = "BAD_RESULT"
+    CHEAT = "CHEAT"
     CRASH = "CRASH"
     TIMEOUT = "TIMEOUT"
     IMPORT_ERROR = "IMPORT_ERROR"

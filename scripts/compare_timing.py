@@ -1,11 +1,11 @@
-"""Time one submission by the judge and by a bare loop with the lab's protocol, in turns.
+"""Time one submission by the judge's two protocols and by a bare loop, in turns.
 
     python scripts/compare_timing.py --submission submissions/v01_gemm --csv OUT.csv
 
 The bare loop is the lab's protocol and nothing else, in this process: inputs, preprocessing,
 10 warm-up calls, 100 calls with CUDA events around each, median; on one core, as the judge times.
-Judge and loop alternate, three times by default; the medians of their medians are compared. Needs
-a CUDA device.
+The three alternate, three times by default; the medians of their medians are compared, strict with
+lab and lab with bare. Needs a CUDA device.
 """
 
 from __future__ import annotations
@@ -25,18 +25,31 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from judge.caches import compile_judge_kernels, judge_kernels, submission_caches
+from judge.audit import AUDITS, Answers, AuditSeeds, answers
+from judge.caches import (
+    ceilings_folder,
+    compile_judge_kernels,
+    judge_kernels,
+    submission_caches,
+)
 from judge.case import Case
 from judge.child.calls import on_one_core
 from judge.child.log import ChildLog
 from judge.child.process import ChildOptions, default_memory_limit
 from judge.device import child_view, choose_device
+from judge.floor import floor_ms, known_ceilings
+from judge.grading import NULL_COUNT
 from judge.problem import make_inputs
-from judge.reference_run import expected_result
-from judge.session import Limits, Repetitions, Session
+from judge.reference_run import null_submission
+from judge.repetitions import Repetitions
+from judge.session import Session
+from judge.strict_protocol import Terms
 from judge.submission import ENTRY, find_submission
 from judge.suites import load_suite
 from judge.threads import available_cores
+from judge.trial import Limits
+from judge.verdict import Verdict
+from judge.witness import ALLOWANCES
 from reference.preprocess import Preprocess, preprocess_for
 
 SEED = 42
@@ -45,7 +58,10 @@ LONG_MS = 0.2
 RELATIVE = 0.02
 ABSOLUTE_MS = 0.003
 PUBLIC = Path(__file__).resolve().parents[1] / "cases" / "public.yaml"
-COLUMNS = ("case", "judge_ms", "bare_ms", "difference_ms", "allowed_ms", "within")
+COLUMNS = (
+    *("case", "strict_ms", "lab_ms", "bare_ms", "allowed_ms", "strict_lab", "lab_bare"),
+    *("strict_within", "lab_within"),
+)
 
 
 @click.command()
@@ -54,7 +70,7 @@ COLUMNS = ("case", "judge_ms", "bare_ms", "difference_ms", "allowed_ms", "within
 @click.option("--rounds", type=click.IntRange(min=1), default=3, help="Default: 3.")
 @click.option("--csv", "csv_path", type=click.Path(path_type=Path), help="Also write every median.")
 def main(submission: Path, names: tuple[str, ...], rounds: int, csv_path: Path | None) -> None:
-    """Print judge and bare loop side by side; exit 1 where they differ by more than allowed."""
+    """Print the three side by side; exit 1 where two of them differ by more than allowed."""
     device = choose_device("cuda")
     kernels = compile_judge_kernels()
     cases = [case for case in load_suite(PUBLIC).cases if not names or case.name in names]
@@ -68,18 +84,47 @@ def main(submission: Path, names: tuple[str, ...], rounds: int, csv_path: Path |
         log = ChildLog(Path(folder) / "log.txt")
         child, visible = child_view(device)
         options = ChildOptions(child, visible, available_cores(), default_memory_limit(), kernels)
-        session = Session(find_submission(submission), options, Limits(), log, lambda phase: None)
+        found = find_submission(submission)
+        lab, strict, null = (
+            Session(one, options, Limits(), log, lambda phase: None, strict=is_strict)
+            for one, is_strict in ((found, False), (found, True), (null_submission(), True))
+        )
+        judges = Judges(lab, strict, null)
         try:
-            rows = [_compare(case, session, bare, rounds) for case in cases]
+            rows = [_compare(case, judges, bare, rounds) for case in cases]
         finally:
-            session.close()
+            judges.close()
             log.close()
     if csv_path:
         with csv_path.open("w", newline="") as file:
             writer = csv.DictWriter(file, fieldnames=list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
-    sys.exit(any(row["within"] == "no" for row in rows))
+    sys.exit(any("no" in (row["strict_within"], row["lab_within"]) for row in rows))
+
+
+@dataclass(frozen=True)
+class Judges:
+    """A session under each protocol, and one of the submission that does nothing."""
+
+    lab: Session
+    strict: Session
+    null: Session
+
+    def median_ms(self, session: Session, case: Case, known: Answers, terms: Terms) -> float:
+        """Median of a judged case, in ms, while the other children are stopped."""
+        for other in (self.lab, self.strict, self.null):
+            other.pause(other is not session)
+        result = session.judge("public", case, SEED, COUNT, known, terms)
+        if result.timing is None or result.verdict is not Verdict.PASS:
+            raise click.ClickException(f"{case.name}: {result.verdict}: {result.detail}")
+        return result.timing.median_ms
+
+    def close(self) -> None:
+        """End the children."""
+        for session in (self.lab, self.strict, self.null):
+            session.pause(False)
+            session.close()
 
 
 @dataclass(frozen=True)
@@ -113,20 +158,23 @@ class BareLoop:
         return statistics.median(samples)
 
 
-def _compare(case: Case, session: Session, bare: BareLoop, rounds: int) -> dict[str, str]:
-    expected = expected_result(case, SEED, bare.device)
-    medians: dict[str, list[float]] = {"judge": [], "bare": []}
+def _compare(case: Case, judges: Judges, bare: BareLoop, rounds: int) -> dict[str, str]:
+    known = answers(case, SEED, AUDITS["cuda"], AuditSeeds(), bare.device)
+    judges.null.pause(False)
+    null = judges.null.time_null(case, SEED, NULL_COUNT["cuda"])
+    floor = floor_ms(case, known_ceilings(ceilings_folder(), bare.device))
+    terms = Terms(null, ALLOWANCES["cuda"], floor)
+    medians: dict[str, list[float]] = {"strict": [], "lab": [], "bare": []}
     for _ in range(rounds):
-        result = session.judge("public", case, SEED, COUNT, expected)
-        if result.timing is None:
-            raise click.ClickException(f"{case.name}: {result.verdict}: {result.detail}")
-        medians["judge"].append(result.timing.median_ms)
+        medians["strict"].append(judges.median_ms(judges.strict, case, known, terms))
+        medians["lab"].append(judges.median_ms(judges.lab, case, known, terms))
         medians["bare"].append(bare.median_ms(case))
-    judge_ms, bare_ms = (statistics.median(values) for values in medians.values())
+    strict_ms, lab_ms, bare_ms = (statistics.median(values) for values in medians.values())
     allowed = RELATIVE * bare_ms + (0 if bare_ms >= LONG_MS else ABSOLUTE_MS)
-    within = "yes" if abs(judge_ms - bare_ms) <= allowed else "no"
-    values = (judge_ms, bare_ms, judge_ms - bare_ms, allowed)
-    row = dict(zip(COLUMNS, [case.name, *(f"{v:.6f}" for v in values), within], strict=True))
+    figures = (strict_ms, lab_ms, bare_ms, allowed, strict_ms - lab_ms, lab_ms - bare_ms)
+    within = ("yes" if abs(figures[place]) <= allowed else "no" for place in (4, 5))
+    cells = [case.name, *(f"{figure:.6f}" for figure in figures), *within]
+    row = dict(zip(COLUMNS, cells, strict=True))
     click.echo(" ".join(f"{cell:>16}" for cell in row.values()))
     return row | {
         f"{name}_{number}_ms": f"{median:.6f}"

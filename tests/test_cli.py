@@ -15,11 +15,10 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 
+from judge.audit import Answers, answers
 from judge.case import Case
-from judge.checking import Expected
 from judge.cli import main
 from judge.record import from_json
-from judge.reference_run import expected_result
 from judge.verdict import Verdict
 from tests.trial import ROOT, STARTER, VERDICT_CASES, write_submission
 
@@ -151,12 +150,12 @@ def test_a_judge_that_fails_at_one_case_says_so_and_grades_the_next(
 ) -> None:
     from judge import grading
 
-    def failing(case: Case, seed: int, device: torch.device) -> Expected:
+    def failing(case: Case, *others: object) -> Answers:
         if case.name == "first":
             raise RuntimeError("not enough memory")
-        return expected_result(case, seed, device)
+        return answers(case, *others)
 
-    monkeypatch.setattr(grading, "expected_result", failing)
+    monkeypatch.setattr(grading, "answers", failing)
     result = judge("--cases", VERDICT_CASES, "--output-format", "csv")
     assert result.exit_code == 1
     assert result.stdout.splitlines()[1] == "first,FAIL,"

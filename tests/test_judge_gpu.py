@@ -10,7 +10,8 @@ from click.testing import CliRunner
 
 from judge.cli import main
 from judge.record import CaseResult, from_json
-from judge.session import Limits, Session
+from judge.session import Session
+from judge.trial import Limits
 from judge.verdict import Rules, Verdict
 from tests.trial import ROOT, VERDICT_CASES, put_on_trial, verdict_cases, write_submission
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from judge.record import CaseResult
-from judge.session import Limits
+from judge.trial import Limits
 from judge.verdict import Rules, Verdict
 from tests.trial import GIB, STARTER, put_on_trial, verdict_cases, write_submission
 
@@ -88,7 +88,7 @@ def test_case_that_is_not_timed_is_judged_at_its_third_call(tmp_path: Path) -> N
 def test_changed_input_is_wrong(tmp_path: Path) -> None:
     first, second = judged(tmp_path, forward("v[0, 64, 1, 127] = 2.0"))
     assert first.verdict is Verdict.WRONG
-    assert first.detail == "the call changed its input v"
+    assert first.detail == "untimed call: its input v was changed"
     assert second.verdict is Verdict.PASS
 
 
@@ -103,10 +103,10 @@ BAD_RESULTS = {
     "return output.to('meta'), state": "output is on meta, expected cpu",
     "return output.to_sparse(), state": "output has layout sparse_coo, expected strided",
     "state[0, 1, 2, 3:5] = float('nan')": (
-        "untimed call: final_state holds 2 NaN or Inf of 32768 values, the first at [0, 1, 2, 3]"
+        "final_state holds 2 NaN or Inf of 32768 values, the first at [0, 1, 2, 3]"
     ),
     "output[0, 1, 1, 0] = -float('inf')": (
-        "untimed call: output holds 1 NaN or Inf of {N} values, the first at [0, 1, 1, 0]"
+        "output holds 1 NaN or Inf of {N} values, the first at [0, 1, 1, 0]"
     ),
 }
 
@@ -116,9 +116,8 @@ def test_bad_results_say_what_was_expected(tmp_path: Path) -> None:
     for result, detail in zip(results, BAD_RESULTS.values(), strict=True):
         assert result.verdict is Verdict.BAD_RESULT
         tokens = result.case.tokens
-        assert result.detail == detail.replace("{T}", str(tokens)).replace(
-            "{N}", str(tokens * 2 * 128)
-        )
+        detail = detail.replace("{T}", str(tokens)).replace("{N}", str(tokens * 2 * 128))
+        assert result.detail == f"untimed call: {detail}"
 
 
 CRASHES = {
@@ -263,13 +262,13 @@ def test_times_that_the_judge_s_own_clock_contradicts_are_refused(tmp_path: Path
         "backwards = itertools.count(0, -(10**6)).__next__\n"
     )
     tricks = {
-        "time.perf_counter_ns = fast": "reported 2e+09 ms of calls in a run that took ",
-        "time.perf_counter_ns = backwards": "reported no usable times",
-        "time.perf_counter_ns = lambda: 0": "reported no usable times",
+        "time.perf_counter_ns = fast": "claimed 2e+09 ms of calls in a run that took ",
+        "time.perf_counter_ns = backwards": "claimed times that no call takes: ",
+        "time.perf_counter_ns = lambda: 0": "claimed times that no call takes: ",
     }
     results = judged_in_turn(tmp_path, list(tricks), clocks)
     for result, detail in zip(results, tricks.values(), strict=True):
-        assert result.verdict is Verdict.CRASH
+        assert result.verdict is Verdict.CHEAT
         assert result.detail.startswith(detail)
 
 

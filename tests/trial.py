@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import tempfile
 import textwrap
+from functools import cache
 from pathlib import Path
 
 import torch
 
-from judge.caches import compile_judge_kernels
+from judge.audit import AUDITS, NO_AUDITS, Answers, AuditSeeds, answers
+from judge.caches import ceilings_folder, compile_judge_kernels
 from judge.case import Case
 from judge.child.log import ChildLog
 from judge.child.process import ChildOptions
+from judge.floor import floor_ms, known_ceilings
+from judge.grading import NULL_COUNT
 from judge.record import CaseResult
-from judge.reference_run import expected_result
-from judge.session import Limits, Repetitions, Session
-from judge.submission import find_submission
+from judge.reference_run import null_submission
+from judge.repetitions import Repetitions
+from judge.session import Session
+from judge.strict_protocol import Terms
+from judge.submission import Submission, find_submission
 from judge.suites import load_suite
+from judge.trial import Limits
+from judge.witness import ALLOWANCES
 
 ROOT = Path(__file__).resolve().parents[1]
 STARTER = ROOT / "submissions" / "starter" / "tilelang_fwd.py"
 VERDICT_CASES = Path(__file__).with_name("verdict_cases.yaml")
 SEED = 42
+AUDIT_SEEDS = AuditSeeds()
 COUNT = Repetitions(warmup=1, repetitions=2)
 LIMITS = Limits()
 GIB = 2**30
@@ -51,6 +61,51 @@ def verdict_cases() -> list[Case]:
     return list(load_suite(VERDICT_CASES).cases)
 
 
+@cache
+def known_answers(case: Case, strict: bool, device: str) -> Answers:
+    """What calls of a case are judged by, the same ones for every trial of a test session."""
+    kind = torch.device(device)
+    return answers(case, SEED, AUDITS[kind.type] if strict else NO_AUDITS, AUDIT_SEEDS, kind)
+
+
+@cache
+def known_terms(case: Case, device: str) -> Terms:
+    """What the times of a case are held against: the null submission is run once a test session."""
+    kind = torch.device(device)
+    with tempfile.TemporaryDirectory() as folder:
+        log = ChildLog(Path(folder) / "log.txt")
+        session = new_session(null_submission(), log, device=device)
+        try:
+            null = session.time_null(case, SEED, NULL_COUNT[kind.type])
+        finally:
+            session.close()
+            log.close()
+    floor = None
+    if kind.type == "cuda":
+        floor = floor_ms(case, known_ceilings(ceilings_folder(), kind))
+    return Terms(null, ALLOWANCES[kind.type], floor)
+
+
+def new_session(
+    submission: Submission,
+    log: ChildLog,
+    *,
+    limits: Limits = LIMITS,
+    memory_limit: int = 12 * GIB,
+    device: str = "cpu",
+    strict: bool = True,
+) -> Session:
+    """A session as a run makes it, its child on one thread."""
+    options = ChildOptions(
+        device=device,
+        visible_devices="" if device == "cpu" else None,
+        threads=1,
+        memory_limit=memory_limit,
+        judge_kernels={} if device == "cpu" else compile_judge_kernels(),
+    )
+    return Session(submission, options, limits, log, lambda phase: None, strict=strict)
+
+
 def put_on_trial(
     path: Path,
     tmp_path: Path,
@@ -60,21 +115,27 @@ def put_on_trial(
     memory_limit: int = 12 * GIB,
     count: Repetitions = COUNT,
     device: str = "cpu",
+    strict: bool = False,
 ) -> tuple[list[CaseResult], Session, ChildLog]:
     """Judge every case with one session, as a run does; the log stays open for reading."""
     log = ChildLog(tmp_path / "log.txt")
-    options = ChildOptions(
-        device=device,
-        visible_devices="" if device == "cpu" else None,
-        threads=1,
+    session = new_session(
+        find_submission(path),
+        log,
+        limits=limits,
         memory_limit=memory_limit,
-        judge_kernels={} if device == "cpu" else compile_judge_kernels(),
+        device=device,
+        strict=strict,
     )
-    session = Session(find_submission(path), options, limits, log, lambda phase: None)
     try:
         results = [
             session.judge(
-                "test", case, SEED, count, expected_result(case, SEED, torch.device(device))
+                "test",
+                case,
+                SEED,
+                count,
+                known_answers(case, strict, device),
+                known_terms(case, device) if strict and case.timed else None,
             )
             for case in (cases or verdict_cases())
         ]

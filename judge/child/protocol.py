@@ -40,8 +40,18 @@ class Run(msgspec.Struct, tag=True, frozen=True):
     repetitions: int
 
 
+class Repeat(msgspec.Struct, tag=True, frozen=True):
+    """Give the inputs new contents in place, then time one call. Answer: Repeated or Failed.
+
+    seed: the contents follow from it. gate: in place of the case's own, None to keep that.
+    """
+
+    seed: int
+    gate: str | None
+
+
 class Collect(msgspec.Struct, tag=True, frozen=True):
-    """Hand over what a call returned: the untimed `call`, or the `first` or `last` timed one.
+    """Hand over what a call returned: the untimed `call`, the `first` or the `last` other one.
 
     Answer: Collected; where its `problem` is empty, the bytes of output and final_state follow.
     """
@@ -102,6 +112,23 @@ class Called(msgspec.Struct, tag=True, frozen=True):
 class Ran(msgspec.Struct, tag=True, frozen=True):
     """All calls returned; the samples follow."""
 
+    forbidden: list[str]
+
+
+class Repeated(msgspec.Struct, tag=True, frozen=True):
+    """One call as the child saw it, answered before it can know whether the result is looked at.
+
+    milliseconds: of the call, by CUDA events or the host's clock. busy_us: what the device still
+    took to become idle after the stop event, in microseconds. problem: why the returned object is
+    no result, else empty. digest: of output and final_state. replaced: what the judge relies on
+    and found replaced. forbidden: modules loaded by now that the rules forbid.
+    """
+
+    milliseconds: float
+    busy_us: float
+    problem: str
+    digest: str
+    replaced: list[str]
     forbidden: list[str]
 
 
@@ -213,9 +240,19 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
     needs_cuda: bool
 
 
-Request = Load | Prepare | Call | Run | Collect | Profile | Check | Compile | Close
+Request = Load | Prepare | Call | Run | Repeat | Collect | Profile | Check | Compile | Close
 Reply = (
-    Ready | Loaded | Prepared | Called | Ran | Collected | Profiled | Checked | Compiled | Failed
+    Ready
+    | Loaded
+    | Prepared
+    | Called
+    | Ran
+    | Repeated
+    | Collected
+    | Profiled
+    | Checked
+    | Compiled
+    | Failed
 )
 
 _ENCODER = msgspec.json.Encoder()

@@ -14,6 +14,7 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ import msgspec
 import torch
 
 from judge.case import Case
-from judge.child.calls import TimedCalls, time_calls
+from judge.child.calls import TimedCalls, time_call, time_calls
 from judge.child.failure import describe
+from judge.child.guard import Guard
 from judge.child.lab_modules import install_lab_modules
 from judge.child.loading import PACKAGE, forbidden_loaded, import_function
 from judge.child.profiling import profile_calls
@@ -41,6 +43,8 @@ from judge.child.protocol import (
     Profiled,
     Ran,
     Ready,
+    Repeat,
+    Repeated,
     Reply,
     Request,
     Run,
@@ -48,7 +52,7 @@ from judge.child.protocol import (
     receive_request,
 )
 from judge.child.results import result_problem
-from judge.digest import tensor_digest
+from judge.digest import result_digest, tensor_digest
 from judge.problem import make_inputs
 from judge.profiles import DeviceProfile
 from reference.preprocess import preprocess_for
@@ -119,6 +123,7 @@ class Worker:
         self._arguments: tuple[torch.Tensor | None, ...] = ()
         self._results: dict[str, object] = {}
         self._launches = 0
+        self._guard = Guard([sys.modules[name] for name in _judge_modules()])
 
     def answer(self, request: Request) -> tuple[Reply, list[memoryview]]:
         """Do what a request asks; an exception on the way becomes Failed, its traceback logged."""
@@ -132,6 +137,8 @@ class Worker:
                     return self._call(), []
                 case Run():
                     return self._run(request)
+                case Repeat():
+                    return self._repeat(request), []
                 case Collect():
                     return self._collect(request)
                 case Profile():
@@ -153,9 +160,13 @@ class Worker:
         self._case = request.case
         if self._device.type == "cuda":
             torch.cuda.empty_cache()  # no case inherits the memory layout of the one before
-        inputs = make_inputs(request.case, request.seed, self._device)
+        self._arguments = self._make_arguments(request.case, request.seed)
+        return Prepared(self._digests())
+
+    def _make_arguments(self, case: Case, seed: int) -> tuple[torch.Tensor | None, ...]:
+        inputs = make_inputs(case, seed, self._device)
         g_cumsum, inverse = self._preprocess(inputs.k, inputs.raw_g, inputs.beta)
-        self._arguments = (
+        return (
             inputs.q,
             inputs.k,
             inputs.v,
@@ -164,7 +175,6 @@ class Worker:
             inverse,
             inputs.initial_state,
         )
-        return Prepared(self._digests())
 
     def _call(self) -> Called:
         with _CountedLaunches() as launches:
@@ -184,8 +194,37 @@ class Worker:
         samples = torch.tensor(timed.samples_ms, dtype=torch.float64)
         return Ran(forbidden_loaded(self._settings.folder)), [memoryview(samples.numpy()).cast("B")]
 
+    def _repeat(self, request: Repeat) -> Repeated:
+        self._renew(request)
+        function, arguments = self._function, self._arguments
+        timed = time_call(lambda: function(*arguments), self._device)
+        problem = result_problem(timed.result, self._case, self._device)
+        self._results = {"last": timed.result}
+        return Repeated(
+            milliseconds=timed.milliseconds,
+            busy_us=timed.busy_us,
+            problem=problem,
+            digest="" if problem else result_digest(*timed.result),
+            replaced=self._guard.replaced(),
+            forbidden=forbidden_loaded(self._settings.folder),
+        )
+
+    def _renew(self, request: Repeat) -> None:
+        """New contents for the inputs, at the addresses they have; NaN for what was returned."""
+        case = replace(self._case, gate=request.gate) if request.gate else self._case
+        fresh = self._make_arguments(case, request.seed)
+        for returned in self._results.values():
+            if result_problem(returned, self._case, self._device) == "":
+                with torch.inference_mode():  # a returned tensor may have been made in it
+                    for tensor in returned:
+                        tensor.fill_(torch.nan)
+        self._results.clear()
+        for old, new in zip(self._arguments, fresh, strict=True):
+            if old is not None:
+                old.copy_(new)
+
     def _collect(self, request: Collect) -> tuple[Collected, list[memoryview]]:
-        result = self._results.pop(request.which)
+        result = self._results[request.which]
         self._synchronize()
         problem = result_problem(result, self._case, self._device)
         digests = self._digests()
@@ -239,11 +278,14 @@ def _raw_bytes(tensor: torch.Tensor) -> memoryview:
     return memoryview(words.numpy())
 
 
+def _judge_modules() -> list[str]:
+    return [name for name in sys.modules if name.partition(".")[0] in ("judge", "reference")]
+
+
 def _hide_judge(judge_root: str) -> None:
     """Forget the judge's modules, so that a participant's `judge.py` is the participant's."""
-    for name in list(sys.modules):
-        if name.partition(".")[0] in ("judge", "reference"):
-            del sys.modules[name]
+    for name in _judge_modules():
+        del sys.modules[name]
     sys.path[:] = [entry for entry in sys.path if entry != judge_root]
 
 

@@ -6,15 +6,17 @@ from collections.abc import Callable
 
 import torch
 
+from judge.audit import NO_AUDITS, AuditSeeds, answers
 from judge.case import Case
 from judge.child.log import ChildLog
 from judge.child.process import ChildError, ChildOptions
 from judge.profiling.commands import ProfilerError
 from judge.profiling.report import TimeRow, time_rows
 from judge.record import CaseResult
-from judge.reference_run import expected_result
-from judge.session import Limits, Repetitions, Session
+from judge.repetitions import Repetitions
+from judge.session import Session
 from judge.submission import Submission
+from judge.trial import Limits
 from judge.verdict import Verdict
 
 _COUNT = Repetitions(warmup=1, repetitions=1)
@@ -32,16 +34,16 @@ def run_torch(
     log: ChildLog,
     progress: Callable[[str], None],
 ) -> tuple[CaseResult, list[TimeRow]]:
-    """Judge the case as grading does, then profile `calls` more calls where it passed.
+    """Judge the case by the lab's protocol, then profile `calls` more calls where it passed.
 
     Raises ProfilerError where the submission fails in the profiled calls.
     """
-    session = Session(submission, child, Limits(), log, progress)
+    session = Session(submission, child, Limits(), log, progress, strict=False)
     session.start()
     try:
         progress("reference")
-        expected = expected_result(case, seed, device)
-        result = session.judge(suite, case, seed, _COUNT, expected)
+        known = answers(case, seed, NO_AUDITS, AuditSeeds(), device)
+        result = session.judge(suite, case, seed, _COUNT, known)
         if result.verdict is not Verdict.PASS:
             return result, []
         return result, time_rows(session.profile(calls).rows)

@@ -1,0 +1,108 @@
+"""What calls of a case must return, for seeds that are drawn when a run starts."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass, replace
+
+import torch
+
+from judge.case import Case
+from judge.checking import Expected
+from judge.reference_run import expected_result
+
+SEED_LIMIT = 2**63
+AUDIT_FACTOR = 2.0
+"""Tolerance of an audit with fresh contents, in units of the case's own (docs/trust.md)."""
+
+SURPRISE_GATE = "no_decay"
+SURPRISE_TOLERANCE = 2.5e-2
+"""That of the correctness suite for timed shapes under this gate (docs/measurements.md)."""
+
+
+@dataclass(frozen=True)
+class AuditCounts:
+    """How many fresh contents of a timed case are audited, and whether another gate's are."""
+
+    fresh: int
+    surprise: bool
+
+
+AUDITS = {"cuda": AuditCounts(fresh=3, surprise=True), "cpu": AuditCounts(fresh=1, surprise=True)}
+NO_AUDITS = AuditCounts(fresh=0, surprise=False)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a call must return for the inputs of one seed.
+
+    gate: in place of the case's own, None where that is kept. input_digests: of the inputs whose
+    bits do not depend on how many threads drew them, by argument name.
+    """
+
+    seed: int
+    gate: str | None
+    expected: Expected
+    tolerance: float
+    input_digests: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Answers:
+    """All that calls of one case are judged by.
+
+    fixed: the run's own seed, at the case's tolerance. fresh: seeds that nobody could foresee.
+    surprise: the same shape under a gate that forgets nothing; None where it is not asked.
+    """
+
+    fixed: Answer
+    fresh: tuple[Answer, ...] = ()
+    surprise: Answer | None = None
+
+
+def fresh_seed() -> int:
+    """A seed that the code under test cannot foresee."""
+    return secrets.randbelow(SEED_LIMIT)
+
+
+class AuditSeeds:
+    """The secret of a run: every submission that it judges is audited with the same seeds."""
+
+    def __init__(self) -> None:
+        self._secret = secrets.token_bytes(16)
+
+    def of(self, case: Case, count: int) -> list[int]:
+        """Different seeds for the audits of a case, the same ones whenever asked in this run."""
+        name = case.name.encode()
+        drawn = (
+            hashlib.sha256(self._secret + bytes([number]) + name).digest()
+            for number in range(count)
+        )
+        return [int.from_bytes(digest[:8]) % SEED_LIMIT for digest in drawn]
+
+
+def answers(
+    case: Case, seed: int, counts: AuditCounts, seeds: AuditSeeds, device: torch.device
+) -> Answers:
+    """Compute the reference for every seed that calls of a case are judged at."""
+    fixed = _answer(case, seed, None, case.tolerance, device)
+    if not case.timed:
+        return Answers(fixed)
+    drawn = seeds.of(case, counts.fresh + 1)
+    fresh = tuple(
+        _answer(case, one, None, case.tolerance * AUDIT_FACTOR, device) for one in drawn[1:]
+    )
+    surprise = None
+    if counts.surprise:
+        tolerance = max(case.tolerance, SURPRISE_TOLERANCE)
+        surprise = _answer(case, drawn[0], SURPRISE_GATE, tolerance, device)
+    return Answers(fixed, fresh, surprise)
+
+
+def _answer(
+    case: Case, seed: int, gate: str | None, tolerance: float, device: torch.device
+) -> Answer:
+    asked = replace(case, gate=gate) if gate else case
+    expected, digests = expected_result(asked, seed, device)
+    return Answer(seed, gate, expected, tolerance, digests)

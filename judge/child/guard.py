@@ -1,0 +1,82 @@
+"""Inside the child: whether what the judge's code relies on is still what it was at the start.
+
+It shares the process with the code it watches, so it stops the plain patch and no more; what a
+patch gains is caught from outside, by the judge's own clock and by the digests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from types import FunctionType, ModuleType
+
+import torch
+import torch.nn.functional as F
+
+_TORCH_FUNCTIONS = (
+    *("arange", "cat", "empty", "full_like", "randn", "zeros", "zeros_like"),
+    *("Generator", "Tensor", "device", "inference_mode"),
+)
+_TENSOR_METHODS = (
+    *("contiguous", "copy_", "cpu", "data_ptr", "detach", "fill_", "is_contiguous", "numel"),
+    *("numpy", "reshape", "storage_offset", "sum", "to", "view"),
+)
+_CUDA_FUNCTIONS = ("Event", "current_stream", "empty_cache", "is_initialized", "synchronize")
+_EVENT_METHODS = ("__new__", "elapsed_time", "record", "synchronize")
+_MOST_NAMED = 8
+
+
+class Guard:
+    """Remembers the judge's modules as they are now, and what they call in torch and Python.
+
+    own_modules: modules of the judge that this process runs.
+    """
+
+    def __init__(self, own_modules: list[ModuleType]) -> None:
+        watched: list[tuple[object, str, tuple[str, ...]]] = [
+            (torch, "torch", _TORCH_FUNCTIONS),
+            (torch.Tensor, "torch.Tensor", _TENSOR_METHODS),
+            (torch.cuda, "torch.cuda", _CUDA_FUNCTIONS),
+            (torch.cuda.Event, "torch.cuda.Event", _EVENT_METHODS),
+            (F, "torch.nn.functional", ("logsigmoid", "normalize", "pad")),
+            (time, "time", ("perf_counter_ns", "perf_counter", "monotonic", "time")),
+            (hashlib, "hashlib", ("sha256",)),
+            (socket.socket, "socket.socket", ("recv", "sendall")),
+        ]
+        for module in own_modules:
+            watched.append((module, module.__name__, tuple(_callables(module))))
+            for cls in (value for value in vars(module).values() if isinstance(value, type)):
+                if cls.__module__ == module.__name__:
+                    watched.append((cls, f"{module.__name__}.{cls.__name__}", tuple(vars(cls))))
+        self._kept = [
+            (owner, label, name, getattr(owner, name), _code(getattr(owner, name)))
+            for owner, label, names in watched
+            for name in names
+            if hasattr(owner, name) and name not in ("__dict__", "__weakref__")
+        ]
+
+    def replaced(self) -> list[str]:
+        """Names of what is no longer what it was, at most eight; tracing and modes count."""
+        found = [
+            f"{label}.{name}"
+            for owner, label, name, original, code in self._kept
+            if (now := getattr(owner, name, None)) is not original or _code(now) is not code
+        ]
+        if sys.gettrace() is not None or sys.getprofile() is not None:
+            found.append("sys.settrace or sys.setprofile")
+        if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
+            found.append("torch's operators, by a mode left on")
+        return found[:_MOST_NAMED]
+
+
+def _callables(module: ModuleType) -> Iterator[str]:
+    for name, value in vars(module).items():
+        if callable(value) or isinstance(value, ModuleType):
+            yield name
+
+
+def _code(value: object) -> object:
+    return value.__code__ if isinstance(value, FunctionType) else None
