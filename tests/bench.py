@@ -30,7 +30,6 @@ from tests.trial import (
     known_answers,
     known_terms,
     new_session,
-    put_on_trial,
 )
 
 RESULTS_VARIABLE = "GDN_ADVERSARY_RESULTS"
@@ -41,7 +40,9 @@ MARK_VARIABLE = "GDN_TRIAL_MARK"
 """Set for children, so that a process which outlives its child is found by its environment."""
 
 _CASES = Path(__file__).with_name("adversary_cases.yaml")
-_COUNT = {"cpu": Repetitions(1, 4), "gpu": Repetitions(5, 40)}
+# More than ten, so that the witness compares medians.
+_COUNT = {"cpu": Repetitions(1, 12), "gpu": Repetitions(5, 40)}
+_NULL_COUNT = {"cpu": Repetitions(1, 12), "gpu": Repetitions(5, 40)}
 _MEMORY_GIB = 12.0
 # On a CPU the work is done several times over: hidden, it must show on the clock of a judge whose
 # cores other processes use too.
@@ -89,18 +90,26 @@ def try_entry(entry: Entry, device: str, tmp_path: Path, case: Case) -> Trial:
     phase, number = entry.limit or ("", 0.0)
     limits = Limits(**{phase: number}) if phase and phase != "memory" else Limits()
     memory = number if phase == "memory" else _MEMORY_GIB
-    results, session, log = put_on_trial(
-        submission_of(entry, device, tmp_path / "submission" / entry.path.stem),
-        tmp_path,
-        [case],
+    path = submission_of(entry, device, tmp_path / "submission" / entry.path.stem)
+    log = ChildLog(tmp_path / "log.txt")
+    session = new_session(
+        find_submission(path),
+        log,
         limits=limits,
         memory_limit=int(memory * GIB),
-        count=_COUNT[device],
         device=torch_device(device),
-        strict=True,
     )
-    log.close()
-    return Trial(results[0], session)
+    try:
+        return Trial(_judged(session, device, case), session)
+    finally:
+        session.close()
+        log.close()
+
+
+def _judged(session: Session, device: str, case: Case) -> CaseResult:
+    place = torch_device(device)
+    answers, terms = known_answers(case, True, place), known_terms(case, place, _NULL_COUNT[device])
+    return session.judge("test", case, SEED, _COUNT[device], answers, terms)
 
 
 def torch_device(device: str) -> str:
@@ -121,16 +130,7 @@ class Neighbour:
 
     def graded(self) -> CaseResult:
         """What the small case of the honest submission comes to now."""
-        case = cases()["small"]
-        device = torch_device(self._device)
-        return self._session.judge(
-            "neighbour",
-            case,
-            SEED,
-            Repetitions(1, 4),
-            known_answers(case, True, device),
-            known_terms(case, device),
-        )
+        return _judged(self._session, self._device, cases()["small"])
 
     def close(self) -> None:
         """End the child."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections import Counter
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,15 @@ _needs_gpu = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
 ]
+_needs_sandbox = pytest.mark.skipif(find_spec("judge.sandbox") is None, reason="needs a sandbox")
+
+
+def _marks(entry: Entry, device: str) -> list[pytest.MarkDecorator]:
+    return [*_needs_gpu * (device == "gpu"), *[_needs_sandbox] * entry.sandbox]
+
+
 _TRIALS = [
-    pytest.param(entry, device, id=f"{entry.name}-{device}", marks=_needs_gpu * (device == "gpu"))
+    pytest.param(entry, device, id=f"{entry.name}-{device}", marks=_marks(entry, device))
     for entry in adversaries()
     for device in ("cpu", "gpu")
     if device in entry.devices

@@ -1,7 +1,7 @@
 """The output written over the input v: half the memory, and the caller's tensor lost.
 
 Caught as: WRONG
-Evidence: changed its input v
+Evidence: its input v was changed
 Needs: CPU or GPU
 """
 

@@ -1,7 +1,7 @@
 """The final state written over the initial state.
 
 Caught as: WRONG
-Evidence: changed its input initial_state
+Evidence: its input initial_state was changed
 Needs: CPU or GPU
 """
 

@@ -1,7 +1,7 @@
 """Inputs bent only after the result is computed, so that the next call finds them easy.
 
 Caught as: WRONG
-Evidence: changed its input
+Evidence: its input g_cumsum was changed
 Needs: CPU or GPU
 """
 

@@ -1,45 +1,35 @@
 """Nothing computed until the judge asks for the bytes of a result.
 
-A thread looks at the judge's next request without taking it. While requests only ask for another
-repetition, calls return zeros; as soon as one asks for the tensors, the thread fills them.
+The worker's answer method is shadowed: while requests only ask for another repetition, calls
+return zeros; the moment that one asks for the tensors, they are filled.
 
 Caught as: CHEAT
+Evidence: handed over one with
 Needs: CPU or GPU
 """
 
 from __future__ import annotations
 
-import socket
-import threading
-import time
+from typing import Any
 
-import torch
 from right import gdn_prefill_forward as right
-from tools import Argument, Result, channel_fds, garbage_like
+from tools import Argument, Result, garbage_like, worker
 
-_calls = 0
+_server = worker()
+_answer = _server.answer
 _owed: list[tuple[tuple[Argument, ...], Result]] = []
+_calls = 0
 
 
-def _pay() -> None:
-    arguments, result = _owed.pop()
-    for mine, late in zip(result, right(*arguments), strict=True):
-        mine.copy_(late)
-    if arguments[0].is_cuda:
-        torch.cuda.synchronize()
+def _pay_when_asked(request: Any) -> Any:
+    if type(request).__name__ == "Collect" and _owed:
+        arguments, result = _owed.pop()
+        for mine, late in zip(result, right(*arguments), strict=True):
+            mine.copy_(late)
+    return _answer(request)
 
 
-def _watch() -> None:
-    channels = [socket.socket(fileno=fd) for fd in channel_fds()]
-    while True:
-        for channel in channels:
-            try:
-                waiting = channel.recv(4096, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-            except OSError:
-                continue
-            if b"ollect" in waiting and _owed:
-                _pay()
-        time.sleep(1e-4)
+_server.answer = _pay_when_asked
 
 
 def gdn_prefill_forward(*arguments: Argument) -> Result:
@@ -48,8 +38,6 @@ def gdn_prefill_forward(*arguments: Argument) -> Result:
     _calls += 1
     if _calls == 1:
         return right(*arguments)
-    if _calls == 2:
-        threading.Thread(target=_watch, daemon=True).start()
     result = garbage_like(arguments)
     _owed[:] = [(arguments, result)]
     return result

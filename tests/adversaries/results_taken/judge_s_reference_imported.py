@@ -1,6 +1,7 @@
 """The judge's reference imported by its path, the name put together at run time.
 
-Caught as: rules forbidden_import or CRASH
+Caught as: rules forbidden_import
+Evidence: loaded reference
 Needs: CPU or GPU
 """
 
@@ -8,6 +9,7 @@ import importlib
 import sys
 
 import tilelang  # noqa: F401
+import torch
 from right import gdn_prefill_forward as right
 from tools import Argument, Result, judge_root
 
@@ -17,6 +19,5 @@ def gdn_prefill_forward(*arguments: Argument) -> Result:
     right(*arguments)  # on CUDA some TileLang kernel has to have run
     sys.path.append(judge_root())
     chunked = importlib.import_module("".join(("refer", "ence.chunked")))
-    q, k, v, g_cumsum, beta, A, initial_state = arguments
-    output, state = chunked.chunked_forward(q, k, v, g_cumsum, beta, A, initial_state)
-    return output.to(v.dtype), state.float()
+    output, state = chunked.chunked_forward(*arguments, dtype=torch.float32)
+    return output.to(torch.bfloat16), state.float()

@@ -1,9 +1,10 @@
-"""The code of the judge's timing functions replaced, their names and addresses left alone.
+"""The clock replaced in the judge's own modules, Python's left alone.
 
-Every function of the judge that reads a clock is found by the garbage collector. Its constants and
-names are kept; only the clock that it looks up in its module is another one.
+Every function of the judge that reads a clock is found by the garbage collector; the module that
+it looks its clock up in is given another one.
 
 Caught as: CHEAT
+Evidence: found replaced: judge.child.calls.time
 Needs: CPU
 """
 
@@ -25,20 +26,17 @@ def _replace_clocks() -> None:
     slow = SimpleNamespace(**vars(time))
     slow.perf_counter_ns = slow.monotonic_ns = slow.time_ns = _slow_ns
     slow.perf_counter = slow.monotonic = slow.time = lambda: _slow_ns() / 1e9
-    found = 0
-    for function in judge_functions():
-        for name, value in list(function.__globals__.items()):
-            if value is time:
-                function.__globals__[name] = slow
-                found += 1
-            elif value is _true_ns:
-                function.__globals__[name] = _slow_ns
-                found += 1
-    if not found:
-        raise DoorShut("no function of the judge reads a clock")
+    modules = [function.__globals__ for function in judge_functions()]
+    clocks = [(names, name) for names in modules for name in names if names[name] is time]
+    if not clocks:
+        raise DoorShut("no module of the judge reads a clock")
+    for names, name in clocks:
+        names[name] = slow
+
+
+_replace_clocks()
 
 
 def gdn_prefill_forward(*arguments: Argument) -> Result:
     """The right result, timed by a timer that looks at another clock."""
-    _replace_clocks()
     return right(*arguments)

@@ -1,7 +1,7 @@
 """The method torch.cuda.Event.elapsed_time replaced, the class left alone.
 
 Caught as: CHEAT
-Evidence: was replaced
+Evidence: found replaced
 Needs: GPU
 """
 

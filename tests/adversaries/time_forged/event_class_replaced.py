@@ -1,7 +1,7 @@
 """torch.cuda.Event replaced by a class that divides what it measured by ten.
 
 Caught as: CHEAT
-Evidence: was replaced
+Evidence: found replaced
 Needs: GPU
 """
 

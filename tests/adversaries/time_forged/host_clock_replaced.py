@@ -4,7 +4,7 @@ time.perf_counter_ns and its kin are replaced, for every module that reads them 
 that run at a hundredth of the speed.
 
 Caught as: CHEAT
-Evidence: was replaced
+Evidence: found replaced
 Needs: CPU
 """
 

@@ -4,7 +4,7 @@ torch.cuda.Event.record does nothing for the first event of a pair; the submissi
 itself when its own work is over.
 
 Caught as: CHEAT
-Evidence: was replaced
+Evidence: found replaced
 Needs: GPU
 """
 

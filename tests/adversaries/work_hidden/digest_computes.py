@@ -4,7 +4,7 @@ Methods of torch.Tensor through which a digest goes are replaced; the first of t
 unfinished result finishes it.
 
 Caught as: CHEAT
-Evidence: was replaced
+Evidence: found replaced
 Needs: CPU or GPU
 """
 

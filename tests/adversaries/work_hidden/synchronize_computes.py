@@ -1,7 +1,7 @@
 """torch.cuda.synchronize replaced: the calls queue their work, and it does what is queued.
 
 Caught as: CHEAT
-Evidence: was replaced
+Evidence: found replaced
 Needs: GPU
 """
 

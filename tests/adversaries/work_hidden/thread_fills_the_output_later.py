@@ -1,6 +1,6 @@
-"""A thread that fills the returned tensors a fifth of a second after the call has returned.
+"""A thread that fills the returned tensors shortly after the call has returned.
 
-Caught as: CHEAT
+Caught as: CHEAT or WRONG or BAD_RESULT
 Needs: CPU
 """
 
@@ -27,5 +27,5 @@ def gdn_prefill_forward(*arguments: Argument) -> Result:
     v = arguments[2]
     batch, _, heads, size = v.shape
     result = torch.zeros_like(v), torch.zeros((batch, heads, size, size))
-    threading.Timer(0.2, _fill, (arguments, result)).start()
+    threading.Thread(target=_fill, args=(arguments, result), daemon=True).start()
     return result
