@@ -34,10 +34,18 @@ class Inputs:
 def make_inputs(case: Case, seed: int, device: torch.device) -> Inputs:
     """Draw the inputs of `case` on `device`; the same seed gives the same bits on one device.
 
+    Raises ValueError for a gate it does not know.
+    """
+    return draw_inputs(case, torch.Generator(device=device).manual_seed(seed))
+
+
+def draw_inputs(case: Case, generator: torch.Generator) -> Inputs:
+    """Draw the inputs of `case` on the generator's device.
+
     Every tensor is drawn, in float32 and in this order, before anything is overridden: an override
     leaves the other tensors as they are. Raises ValueError for a gate it does not know.
     """
-    generator = torch.Generator(device=device).manual_seed(seed)
+    device = generator.device
 
     def normal(*shape: int) -> torch.Tensor:
         return torch.randn(shape, generator=generator, device=device)

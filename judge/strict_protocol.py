@@ -13,7 +13,7 @@ from judge.record import Audit
 from judge.repetitions import UNTIMED, Repetitions
 from judge.trial import Trial, TrialOver, usable_timing
 from judge.verdict import Verdict
-from judge.witness import Allowance, Repetition, testify
+from judge.witness import Allowance, Repetition, weigh
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def run_strict_protocol(
     quick.audit(trial, answers)
     if terms is not None:
         timing = usable_timing([one.claimed_ms for one in seen])
-        trial.outcome.witness, evidence = testify(seen, terms.null, terms.allowance, terms.floor_ms)
+        trial.outcome.witness, evidence = weigh(seen, terms.null, terms.allowance, terms.floor_ms)
         if evidence:
             raise TrialOver(Verdict.CHEAT, evidence)
         trial.outcome.timing = timing

@@ -22,26 +22,27 @@ class Repetition:
     seen_ms: float
     busy_us: float
 
-    @property
-    def rest_ms(self) -> float:
-        """What the judge saw and the child did not claim: renewal, digest, messages, idling."""
-        return self.seen_ms - self.claimed_ms
+    def rest_ms(self, calls: int) -> float:
+        """What the judge saw beside so many calls: renewal, digest, messages, idling."""
+        return self.seen_ms - calls * self.claimed_ms
 
 
 @dataclass(frozen=True)
 class Allowance:
     """How much longer than the null submission's the rest of a repetition may be.
 
+    calls: how many a repetition makes, the timed one and any before it with the old contents.
     rest_ms, rest_share: fixed, and as a share of the null submission's own rest. busy_us: how much
     longer the device may be busy after the stop event.
     """
 
+    calls: int
     rest_ms: float
     rest_share: float
     busy_us: float
 
 
-ALLOWANCES = {"cuda": Allowance(0.05, 0.05, 30.0), "cpu": Allowance(5.0, 1.0, 0.0)}
+ALLOWANCES = {"cuda": Allowance(2, 0.1, 0.05, 30.0), "cpu": Allowance(1, 5.0, 1.0, 0.0)}
 """docs/trust.md holds the measurements behind them."""
 
 _FEW = 10
@@ -50,7 +51,7 @@ CPU a few medians say little."""
 _CLOCK_MARGIN = 1.05  # two clocks, one of them the GPU's
 
 
-def testify(
+def weigh(
     seen: Sequence[Repetition],
     null: Sequence[Repetition],
     allowance: Allowance,
@@ -63,12 +64,12 @@ def testify(
     """
     many = min(len(seen), len(null)) > _FEW
     low, high = (statistics.median, statistics.median) if many else (min, max)
-    null_rest = high(one.rest_ms for one in null)
+    null_rest = high(one.rest_ms(allowance.calls) for one in null)
     null_busy = high(one.busy_us for one in null)
     witness = Witness(
         claimed_ms=statistics.median(one.claimed_ms for one in seen),
         seen_ms=statistics.median(one.seen_ms for one in seen),
-        unclaimed_ms=low(one.rest_ms for one in seen) - null_rest,
+        unclaimed_ms=low(one.rest_ms(allowance.calls) for one in seen) - null_rest,
         allowed_ms=allowance.rest_ms + allowance.rest_share * null_rest,
         busy_us=low(one.busy_us for one in seen) - null_busy,
         null_ms=statistics.median(one.seen_ms for one in null),

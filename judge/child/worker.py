@@ -14,7 +14,6 @@ import socket
 import sys
 import traceback
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +50,10 @@ from judge.child.protocol import (
     encode,
     receive_request,
 )
+from judge.child.renewal import Arguments, Renewal
 from judge.child.results import result_problem
 from judge.digest import result_digest, tensor_digest
-from judge.problem import make_inputs
+from judge.problem import draw_inputs
 from judge.profiles import DeviceProfile
 from reference.preprocess import preprocess_for
 
@@ -120,9 +120,11 @@ class Worker:
         self._preprocess = preprocess_for(self._device)
         self._function: Callable[..., object] | None = None
         self._case: Case | None = None
-        self._arguments: tuple[torch.Tensor | None, ...] = ()
+        self._renewal: Renewal | None = None
         self._results: dict[str, object] = {}
         self._launches = 0
+        # Digests take their memory from a pool of their own: the submission's stays as it is.
+        self._pool = torch.cuda.MemPool() if self._device.type == "cuda" else None
         self._guard = Guard([sys.modules[name] for name in _judge_modules()])
 
     def answer(self, request: Request) -> tuple[Reply, list[memoryview]]:
@@ -155,16 +157,16 @@ class Worker:
         return failure or Loaded()
 
     def _prepare(self, request: Prepare) -> Prepared:
-        self._results.clear()
-        self._arguments = ()
+        self._poison_results()
+        self._renewal = None
         self._case = request.case
         if self._device.type == "cuda":
             torch.cuda.empty_cache()  # no case inherits the memory layout of the one before
-        self._arguments = self._make_arguments(request.case, request.seed)
+        self._renewal = Renewal(request.case, request.seed, self._device, self._draw_arguments)
         return Prepared(self._digests())
 
-    def _make_arguments(self, case: Case, seed: int) -> tuple[torch.Tensor | None, ...]:
-        inputs = make_inputs(case, seed, self._device)
+    def _draw_arguments(self, case: Case, generator: torch.Generator) -> Arguments:
+        inputs = draw_inputs(case, generator)
         g_cumsum, inverse = self._preprocess(inputs.k, inputs.raw_g, inputs.beta)
         return (
             inputs.q,
@@ -178,14 +180,14 @@ class Worker:
 
     def _call(self) -> Called:
         with _CountedLaunches() as launches:
-            self._results["call"] = self._function(*self._arguments)
+            self._results["call"] = self._function(*self._renewal.arguments)
             self._synchronize()
         self._launches += launches.count
         return Called(self._launches, forbidden_loaded(self._settings.folder))
 
     def _run(self, request: Run) -> tuple[Ran, list[memoryview]]:
         self._results.clear()
-        function, arguments = self._function, self._arguments
+        function, arguments = self._function, self._renewal.arguments
         timed: TimedCalls = time_calls(
             lambda: function(*arguments), request.warmup, request.repetitions, self._device
         )
@@ -195,33 +197,43 @@ class Worker:
         return Ran(forbidden_loaded(self._settings.folder)), [memoryview(samples.numpy()).cast("B")]
 
     def _repeat(self, request: Repeat) -> Repeated:
-        self._renew(request)
-        function, arguments = self._function, self._arguments
-        timed = time_call(lambda: function(*arguments), self._device)
+        self._poison_results()
+        self._renewal.prepare()
+        function, arguments = self._function, self._renewal.arguments
+
+        def renew(returned: object) -> None:
+            self._poison(returned)
+            self._renewal.renew(request.seed, request.gate)
+
+        timed = time_call(lambda: function(*arguments), renew, self._device)
         problem = result_problem(timed.result, self._case, self._device)
         self._results = {"last": timed.result}
         return Repeated(
             milliseconds=timed.milliseconds,
             busy_us=timed.busy_us,
             problem=problem,
-            digest="" if problem else result_digest(*timed.result),
+            digest="" if problem else self._digest(timed.result),
             replaced=self._guard.replaced(),
             forbidden=forbidden_loaded(self._settings.folder),
         )
 
-    def _renew(self, request: Repeat) -> None:
-        """New contents for the inputs, at the addresses they have; NaN for what was returned."""
-        case = replace(self._case, gate=request.gate) if request.gate else self._case
-        fresh = self._make_arguments(case, request.seed)
+    def _digest(self, result: tuple[torch.Tensor, torch.Tensor]) -> str:
+        if self._pool is None:
+            return result_digest(*result)
+        with torch.cuda.use_mem_pool(self._pool):
+            return result_digest(*result)
+
+    def _poison_results(self) -> None:
         for returned in self._results.values():
-            if result_problem(returned, self._case, self._device) == "":
-                with torch.inference_mode():  # a returned tensor may have been made in it
-                    for tensor in returned:
-                        tensor.fill_(torch.nan)
+            self._poison(returned)
         self._results.clear()
-        for old, new in zip(self._arguments, fresh, strict=True):
-            if old is not None:
-                old.copy_(new)
+
+    def _poison(self, returned: object) -> None:
+        """Fill a result with NaN, so that nobody takes it for a later call's."""
+        if result_problem(returned, self._case, self._device) == "":
+            with torch.inference_mode():  # a returned tensor may have been made in it
+                for tensor in returned:
+                    tensor.fill_(torch.nan)
 
     def _collect(self, request: Collect) -> tuple[Collected, list[memoryview]]:
         result = self._results[request.which]
@@ -233,13 +245,13 @@ class Worker:
         return Collected("", digests), [_raw_bytes(tensor) for tensor in result]
 
     def _profile(self, request: Profile) -> Profiled:
-        function, arguments = self._function, self._arguments
+        function, arguments = self._function, self._renewal.arguments
         return Profiled(profile_calls(lambda: function(*arguments), request.calls, self._device))
 
     def _digests(self) -> dict[str, str]:
         return {
             name: tensor_digest(tensor)
-            for name, tensor in zip(ARGUMENTS, self._arguments, strict=True)
+            for name, tensor in zip(ARGUMENTS, self._renewal.arguments, strict=True)
             if tensor is not None
         }
 

@@ -1,0 +1,225 @@
+"""The protocol for hostile code: its schedule, its clocks, its floor, its digests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from trial import known_answers, put_on_trial, verdict_cases, write_submission
+
+from judge.audit import Answer, Answers, AuditSeeds
+from judge.case import Case
+from judge.checking import Expected
+from judge.digest import _block_sums, tensor_digest
+from judge.floor import Ceilings, floor_ms
+from judge.repetitions import Repetitions
+from judge.strict_protocol import schedule
+from judge.trial import Limits
+from judge.verdict import Verdict
+from judge.witness import Allowance, Repetition, weigh
+
+CHAIN_EQUAL = replace(
+    verdict_cases()[0], batch=1, tokens=8192, qk_heads=4, v_heads=4, initial_state=None
+)
+NOTHING = Expected(torch.zeros(0), torch.zeros(0))
+
+
+def answer(seed: int, gate: str | None = None) -> Answer:
+    return Answer(seed, gate, NOTHING, 5e-3, {})
+
+
+ANSWERS = Answers(answer(42), (answer(1), answer(2), answer(3)), answer(4, "no_decay"))
+
+
+def timed_case() -> Case:
+    return verdict_cases()[0]
+
+
+def test_every_answer_is_asked_for_once_and_the_last_repetition_is_audited() -> None:
+    steps = schedule(timed_case(), Repetitions(10, 100), ANSWERS)
+    timed = [step for step in steps if step.timed]
+    assert len(timed) == 100
+    assert timed[-1].answer is ANSWERS.fresh[-1]
+    audited = [step.answer.seed for step in steps if step.answer is not None]
+    assert sorted(audited) == [1, 2, 3, 4, 42]
+    assert all(step.answer is None or step.seed == step.answer.seed for step in steps)
+    assert [step.timed for step in steps].count(False) == 11
+    assert not any(step.timed for step in steps[:10])
+
+
+def test_contents_never_come_twice_and_audits_move_from_run_to_run() -> None:
+    first, second = (schedule(timed_case(), Repetitions(10, 100), ANSWERS) for _ in range(2))
+    assert len({step.seed for step in first}) == len(first)
+    shared = {step.seed for step in first} & {step.seed for step in second}
+    assert shared == {1, 2, 3, 4, 42}
+
+    def places(steps: list) -> list[int]:
+        return [place for place, step in enumerate(steps) if step.answer is not None]
+
+    # Two runs agree in all four free places once in some ten million times.
+    assert places(first) != places(second)
+
+
+@pytest.mark.parametrize("repetitions", [1, 2, 3])
+def test_few_repetitions_are_still_audited_at_the_last(repetitions: int) -> None:
+    steps = schedule(timed_case(), Repetitions(0, repetitions), ANSWERS)
+    timed = [step for step in steps if step.timed]
+    assert len(timed) == repetitions
+    assert timed[-1].answer is ANSWERS.fresh[-1]
+    assert sum(step.answer is not None for step in timed) == min(repetitions, 4)
+
+
+def test_an_untimed_case_is_called_with_fresh_contents_and_again_with_the_first() -> None:
+    case = replace(timed_case(), timed=False)
+    fresh, again = schedule(case, Repetitions(10, 100), Answers(answer(42)))
+    assert fresh.answer is None
+    assert fresh.seed != 42
+    assert again.answer.seed == again.seed == 42
+
+
+def test_submissions_of_a_run_share_their_audits_and_runs_do_not() -> None:
+    run, other = AuditSeeds(), AuditSeeds()
+    case = timed_case()
+    assert run.of(case, 3) == run.of(case, 3)
+    assert len({*run.of(case, 3), *other.of(case, 3)}) == 6
+    assert run.of(case, 3) != run.of(replace(case, name="another"), 3)
+
+
+ALLOWANCE = Allowance(calls=1, rest_ms=0.05, rest_share=0.05, busy_us=30.0)
+NULL = [Repetition(0.01, 1.01, 5.0)] * 30  # a rest of 1 ms: 0.05 + 0.05 ms are let pass
+
+
+@pytest.mark.parametrize(
+    ("one", "evidence"),
+    [
+        (Repetition(0.5, 1.5, 5.0), ""),
+        (Repetition(0.5, 1.59, 5.0), ""),
+        (Repetition(0.5, 1.61, 5.0), "claimed 0.5 ms a call; the judge's clock saw 0.11 ms more"),
+        (Repetition(0.5, 1.5, 40.0), "claimed 0.5 ms a call; the device was busy for another 35"),
+        (Repetition(0.2, 1.2, 5.0), "claimed 0.2 ms a call; this device needs at least 0.3 ms"),
+        (Repetition(2.0, 1.5, 5.0), "claimed 2 ms for a call in a repetition that took 1.5 ms"),
+    ],
+)
+def test_claims_are_held_against_the_judge_s_clock(one: Repetition, evidence: str) -> None:
+    _, said = weigh([one] * 100, NULL, ALLOWANCE, floor_ms=0.3)
+    assert said.startswith(evidence)
+    assert bool(said) == bool(evidence)
+
+
+def test_a_repetition_s_other_call_takes_what_the_timed_one_claims() -> None:
+    two_calls = replace(ALLOWANCE, calls=2)
+    null = [Repetition(0.01, 1.02, 5.0)] * 30
+    honest, hiding = Repetition(0.5, 2.0, 5.0), Repetition(0.1, 1.5, 5.0)
+    assert weigh([honest] * 100, null, two_calls, None)[1] == ""
+    # the work of 0.4 ms done in the other call, 0.1 claimed for the timed one
+    assert "saw 0.3 ms more" in weigh([hiding] * 100, null, two_calls, None)[1]
+
+
+def test_a_few_late_repetitions_are_no_evidence() -> None:
+    honest, late = Repetition(0.5, 1.5, 5.0), Repetition(0.5, 9.0, 4000.0)
+    assert weigh([honest] * 60 + [late] * 40, NULL, ALLOWANCE, None)[1] == ""
+    assert weigh([late] * 60 + [honest] * 40, NULL, ALLOWANCE, None)[1] != ""
+    # of three repetitions on a busy CPU the quickest decides
+    assert weigh([late, honest, late], NULL[:1], ALLOWANCE, None)[1] == ""
+
+
+def test_floor_is_the_larger_of_moving_and_multiplying() -> None:
+    # q and k, v and output, g and beta, half of A, final state
+    moved = 2 * 8192 * 4 * 256 + 2 * 8192 * 4 * 256 + 2 * 8192 * 4 * 4 + 8192 * 4 * 64 + 4 * 65536
+    # per token and head: three full products of 128 x 128, three half ones of 64 x 128
+    flops = 8192 * 4 * (3 * 2 * 128 * 128 + 3 * 64 * 128)
+    slow_memory = Ceilings(bytes_per_s=1e9, flops_per_s=1e18, cache_bytes=0)
+    slow_products = Ceilings(bytes_per_s=1e18, flops_per_s=1e12, cache_bytes=0)
+    assert floor_ms(CHAIN_EQUAL, slow_memory) == pytest.approx(0.75 * moved / 1e9 * 1e3)
+    assert floor_ms(CHAIN_EQUAL, slow_products) == pytest.approx(0.75 * flops / 1e12 * 1e3)
+    all_cached = Ceilings(bytes_per_s=1e9, flops_per_s=1e18, cache_bytes=moved)
+    assert floor_ms(CHAIN_EQUAL, all_cached) < 1e-4
+    with_state = replace(CHAIN_EQUAL, initial_state=1.0)
+    more = floor_ms(with_state, slow_memory) - floor_ms(CHAIN_EQUAL, slow_memory)
+    assert more == pytest.approx(0.75 * 4 * 65536 / 1e9 * 1e3)
+
+
+def test_block_sums_see_one_bit_and_the_order() -> None:
+    words = torch.arange(10_000)
+    original = _block_sums(words, 0)
+    assert original.shape == (3,)
+    for place in (0, 4095, 4096, 9_999):
+        changed = words.clone()
+        changed[place] ^= 1 << 40
+        differs = (_block_sums(changed, 0) != original).tolist()
+        assert differs == [block == place // 4096 for block in range(3)]
+    swapped = words.clone()
+    swapped[[1, 2]] = words[[2, 1]]
+    assert _block_sums(swapped, 0)[0] != original[0]
+    assert _block_sums(words, 4096)[0] != original[0]
+
+
+def test_digest_is_of_the_elements_in_order_not_of_the_storage() -> None:
+    tensor = torch.arange(24, dtype=torch.bfloat16).reshape(4, 6)
+    assert tensor_digest(tensor.T.contiguous().T) == tensor_digest(tensor)
+    assert tensor_digest(tensor[:, 1:]) == tensor_digest(tensor[:, 1:].clone())
+    assert tensor_digest(tensor) != tensor_digest(tensor.T)
+
+
+def test_contents_are_new_at_every_call_in_the_same_tensors(tmp_path: Path) -> None:
+    body = """
+        seen = {}
+
+        def gdn_prefill_forward(q, k, v, g_cumsum, beta, A, initial_state=None):
+            for name, tensor in dict(q=q, k=k, v=v, g=g_cumsum, beta=beta, A=A).items():
+                contents = seen.setdefault((q.shape, name), [])
+                if contents and contents[0][0] != tensor.data_ptr():
+                    raise RuntimeError(f"{name} moved")
+                if any(torch.equal(tensor, old) for _, old in contents[1:]):
+                    raise RuntimeError(f"{name} came twice, call {len(contents)}")
+                contents.append((tensor.data_ptr(), tensor.clone()))
+            return right(q, k, v, g_cumsum, beta, A, initial_state)
+    """
+    path = write_submission(tmp_path / "s", body)
+    results, _, _ = put_on_trial(path, tmp_path, strict=True)
+    assert [result.detail for result in results] == ["", ""]
+    for result in results:
+        assert [audit.gate for audit in result.audits].count("no_decay") == 1
+        assert result.witness is not None
+
+
+def test_returned_buffers_are_poisoned_before_the_next_call(tmp_path: Path) -> None:
+    body = """
+        last = []
+
+        def gdn_prefill_forward(*arguments):
+            for tensor in last:
+                if not tensor.isnan().all():
+                    raise RuntimeError("a returned tensor still holds its result")
+            last[:] = right(*arguments)
+            return tuple(last)
+    """
+    path = write_submission(tmp_path / "s", body)
+    results, _, _ = put_on_trial(path, tmp_path, strict=True)
+    assert [result.verdict for result in results] == [Verdict.PASS, Verdict.PASS]
+
+
+def test_run_limit_covers_all_repetitions_together(tmp_path: Path) -> None:
+    body = """
+        import time
+
+        def gdn_prefill_forward(*arguments):
+            time.sleep(0.4)
+            return right(*arguments)
+    """
+    path = write_submission(tmp_path / "s", body)
+    limits = Limits(run=1.0)
+    count = Repetitions(1, 4)
+    (result,), _, _ = put_on_trial(
+        path, tmp_path, verdict_cases()[:1], limits=limits, count=count, strict=True
+    )
+    assert result.verdict is Verdict.TIMEOUT
+    assert result.detail == "run: no answer within 1 s"
+
+
+def test_answers_of_the_verdict_cases_hold_all_kinds() -> None:
+    known = known_answers(timed_case(), True, "cpu")
+    assert (len(known.fresh), known.surprise.gate) == (1, "no_decay")
+    assert set(known.fixed.input_digests) >= {"q", "k", "v"}
