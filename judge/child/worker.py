@@ -193,7 +193,7 @@ class Worker:
         )
         self._synchronize()
         self._results = {"first": timed.first, "last": timed.last}
-        samples = torch.tensor(timed.samples_ms, dtype=torch.float64)
+        samples = torch.tensor(timed.samples_ms, dtype=torch.float64, device="cpu")
         return Ran(forbidden_loaded(self._settings.folder)), [memoryview(samples.numpy()).cast("B")]
 
     def _repeat(self, request: Repeat) -> Repeated:
@@ -213,7 +213,7 @@ class Worker:
             busy_us=timed.busy_us,
             problem=problem,
             digest="" if problem else self._digest(timed.result),
-            replaced=self._guard.replaced(),
+            replaced=self._guard.replaced(self, self._renewal),
             forbidden=forbidden_loaded(self._settings.folder),
         )
 
