@@ -1,7 +1,7 @@
 """Nothing computed until the judge asks for the bytes of a result.
 
-The worker's answer method is shadowed: while requests only ask for another repetition, calls
-return zeros; the moment that one asks for the tensors, they are filled.
+The guard is silenced and the worker's answer method shadowed: while requests only ask for another
+repetition, calls return zeros; the moment that one asks for the tensors, they are filled.
 
 Caught as: CHEAT
 Evidence: handed over one with
@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import Any
 
 from right import gdn_prefill_forward as right
-from tools import Argument, Result, garbage_like, worker
+from tools import Argument, Result, garbage_like, silenced_worker
 
-_server = worker()
+_server = silenced_worker()
 _answer = _server.answer
 _owed: list[tuple[tuple[Argument, ...], Result]] = []
 _calls = 0

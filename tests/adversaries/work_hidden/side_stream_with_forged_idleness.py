@@ -1,6 +1,6 @@
 """Work on a stream that nothing waits for, and an answer that says the device was idle afterwards.
 
-The submission waits for its stream itself, after the clock has stopped and before the digest.
+The work ends before the digest, because the judge waits for the device once more.
 
 Caught as: CHEAT
 Needs: GPU
@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 import torch
 from right import gdn_prefill_forward as right
-from tools import Argument, Result, worker
+from tools import Argument, Result, silenced_worker
 
-_server = worker()
+_server = silenced_worker()
 _repeat = _server._repeat
 _stream = torch.cuda.Stream()
 

@@ -1,4 +1,4 @@
-"""Every second call returns what the call before it returned.
+"""Two calls of four return what was returned before them.
 
 Caught as: WRONG or BAD_RESULT
 Needs: CPU or GPU
@@ -12,9 +12,9 @@ _calls = 0
 
 
 def gdn_prefill_forward(*arguments: Argument) -> Result:
-    """A fresh result at calls 1, 3, 5, ..., the last one at the others."""
+    """Fresh results at calls 1, 2 and 3, the last of them at 4 and 5, and so on."""
     global _last, _calls
     _calls += 1
-    if _calls % 2 or _last is None:
+    if _last is None or _calls // 2 % 2:
         _last = right(*arguments)
     return tuple(tensor.clone() for tensor in _last)
