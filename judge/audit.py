@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -23,14 +24,21 @@ SURPRISE_TOLERANCE = 2.5e-2
 
 @dataclass(frozen=True)
 class AuditCounts:
-    """How many fresh contents of a timed case are audited, and whether another gate's are."""
+    """How many fresh contents of a timed case are audited, and whether another gate's are.
+
+    quick: how many repetitions more, chosen for being quick.
+    """
 
     fresh: int
     surprise: bool
+    quick: int
 
 
-AUDITS = {"cuda": AuditCounts(fresh=3, surprise=True), "cpu": AuditCounts(fresh=1, surprise=True)}
-NO_AUDITS = AuditCounts(fresh=0, surprise=False)
+AUDITS = {
+    "cuda": AuditCounts(fresh=3, surprise=True, quick=1),
+    "cpu": AuditCounts(fresh=1, surprise=True, quick=1),
+}
+NO_AUDITS = AuditCounts(fresh=0, surprise=False, quick=0)
 
 
 @dataclass(frozen=True)
@@ -54,11 +62,15 @@ class Answers:
 
     fixed: the run's own seed, at the case's tolerance. fresh: seeds that nobody could foresee.
     surprise: the same shape under a gate that forgets nothing; None where it is not asked.
+    quick, later: how many repetitions are audited afterwards, for being quick, and the answer for
+    the seed of one.
     """
 
     fixed: Answer
     fresh: tuple[Answer, ...] = ()
     surprise: Answer | None = None
+    quick: int = 0
+    later: Callable[[int], Answer] | None = None
 
 
 def fresh_seed() -> int:
@@ -90,14 +102,16 @@ def answers(
     if not case.timed:
         return Answers(fixed)
     drawn = seeds.of(case, counts.fresh + 1)
-    fresh = tuple(
-        _answer(case, one, None, case.tolerance * AUDIT_FACTOR, device) for one in drawn[1:]
-    )
+
+    def at(one: int) -> Answer:
+        return _answer(case, one, None, case.tolerance * AUDIT_FACTOR, device)
+
+    fresh = tuple(at(one) for one in drawn[1:])
     surprise = None
     if counts.surprise:
         tolerance = max(case.tolerance, SURPRISE_TOLERANCE)
         surprise = _answer(case, drawn[0], SURPRISE_GATE, tolerance, device)
-    return Answers(fixed, fresh, surprise)
+    return Answers(fixed, fresh, surprise, counts.quick, at)
 
 
 def _answer(

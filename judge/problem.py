@@ -48,7 +48,7 @@ def draw_inputs(case: Case, generator: torch.Generator) -> Inputs:
     device = generator.device
 
     def normal(*shape: int) -> torch.Tensor:
-        return torch.randn(shape, generator=generator, device=device)
+        return torch.randn(shape, generator=generator, dtype=torch.float32, device=device)
 
     qk_shape = (case.batch, case.tokens, case.qk_heads, HEAD_DIM)
     gate_shape = (case.batch, case.tokens, case.v_heads)

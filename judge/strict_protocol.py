@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from judge.audit import Answer, Answers, fresh_seed
 from judge.case import Case
 from judge.child.protocol import Repeat, Repeated
+from judge.quick_audit import QuickCalls
 from judge.record import Audit
 from judge.repetitions import UNTIMED, Repetitions
 from judge.trial import Trial, TrialOver, usable_timing
@@ -80,6 +81,7 @@ def run_strict_protocol(
     limit_s = trial.limits.run
     spent_s = 0.0
     seen: list[Repetition] = []
+    quick = QuickCalls(answers.quick, count.repetitions)
     for step in schedule(case, count, answers):
         request = Repeat(step.seed, step.gate)
         reply = trial.ask(request, Repeated, "run", limit_s, left_s=limit_s - spent_s)
@@ -90,6 +92,10 @@ def run_strict_protocol(
             seen.append(_repetition(trial, reply))
         if step.answer is not None:
             _audit(trial, case, step, answers, inputs, reply.digest)
+        elif step.timed:
+            claims = [one.claimed_ms for one in seen]
+            quick.consider(trial, case, step.label, step.seed, reply.digest, claims)
+    quick.audit(trial, answers)
     if terms is not None:
         timing = usable_timing([one.claimed_ms for one in seen])
         trial.outcome.witness, evidence = weigh(seen, terms.null, terms.allowance, terms.floor_ms)

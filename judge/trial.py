@@ -44,6 +44,15 @@ class Outcome:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Fetched:
+    """Bytes of output and final_state, and digests of the inputs as they then were."""
+
+    output: bytearray
+    final_state: bytearray
+    inputs: dict[str, str]
+
+
 class TrialOver(Exception):
     """Ends the trial of a case with a verdict; detail is one plain line."""
 
@@ -117,10 +126,13 @@ class Trial:
     ) -> Finding:
         """Fetch a result and compare it with the answer; the finding of a result that is right.
 
-        which: as in Collect. label: names the call in the detail. inputs: digests that the inputs
-        must have after the call. committed: the digest that the child gave of this result before
-        it was asked for it, empty where it gave none.
+        As `fetch` and `compare` say.
         """
+        fetched = self.fetch(which, label, case)
+        return self.compare(fetched, label, answer, inputs, committed)
+
+    def fetch(self, which: str, label: str, case: Case) -> Fetched:
+        """The bytes of a result. which: as in Collect. label: names the call in a detail."""
         limit_s = self.limits.collect
         collected = self.ask(Collect(which), Collected, "collect", limit_s)
         self.forbidden = collected.forbidden or self.forbidden
@@ -131,9 +143,24 @@ class Trial:
             raise TrialOver(Verdict.BAD_RESULT, f"{label}: {collected.problem}")
         with self.phase("collect", limit_s):
             output, state = (self._child.read_bytes(size, limit_s) for size in result_sizes(case))
+        return Fetched(output, state, collected.digests)
+
+    def compare(
+        self,
+        fetched: Fetched,
+        label: str,
+        answer: Answer,
+        inputs: dict[str, str],
+        committed: str = "",
+    ) -> Finding:
+        """Compare a fetched result with the answer; the finding of a result that is right.
+
+        inputs: digests that the inputs must have after the call. committed: the digest that the
+        child gave of this result before it was asked for it, empty where it gave none.
+        """
         self._show("check")
-        with self.phase("check", limit_s):
-            actual = as_tensors(output, state, answer.expected)
+        with self.phase("check", self.limits.collect):
+            actual = as_tensors(fetched.output, fetched.final_state, answer.expected)
             if committed and (digest := result_digest(*actual)) != committed:
                 raise TrialOver(
                     Verdict.CHEAT,
@@ -144,7 +171,7 @@ class Trial:
         self.outcome.findings.append(finding)
         if finding.verdict is not Verdict.PASS:
             raise TrialOver(finding.verdict, f"{label}: {finding.detail}")
-        changed = [name for name, digest in inputs.items() if collected.digests.get(name) != digest]
+        changed = [name for name, digest in inputs.items() if fetched.inputs.get(name) != digest]
         if changed:
             names = ", ".join(changed)
             raise TrialOver(Verdict.WRONG, f"{label}: its input {names} was changed")

@@ -69,14 +69,18 @@ def known_answers(case: Case, strict: bool, device: str) -> Answers:
 
 
 @cache
-def known_terms(case: Case, device: str) -> Terms:
-    """What the times of a case are held against: the null submission is run once a test session."""
+def known_terms(case: Case, device: str, null_count: Repetitions | None = None) -> Terms:
+    """What the times of a case are held against: the null submission is run once a test session.
+
+    null_count: how often, as in a run by default.
+    """
     kind = torch.device(device)
+    null_count = null_count or NULL_COUNT[kind.type]
     with tempfile.TemporaryDirectory() as folder:
         log = ChildLog(Path(folder) / "log.txt")
         session = new_session(null_submission(), log, device=device)
         try:
-            null = session.time_null(case, SEED, NULL_COUNT[kind.type])
+            null = session.time_null(case, SEED, null_count)
         finally:
             session.close()
             log.close()

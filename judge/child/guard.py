@@ -15,6 +15,7 @@ from types import FunctionType, ModuleType
 
 import torch
 import torch.nn.functional as F
+from torch.utils._device import DeviceContext
 
 _TORCH_FUNCTIONS = (
     *("arange", "cat", "empty", "full_like", "randn", "zeros", "zeros_like"),
@@ -41,6 +42,7 @@ class Guard:
             (torch.Tensor, "torch.Tensor", _TENSOR_METHODS),
             (torch.cuda, "torch.cuda", _CUDA_FUNCTIONS),
             (torch.cuda.Event, "torch.cuda.Event", _EVENT_METHODS),
+            (DeviceContext, "torch.utils._device.DeviceContext", ("__torch_function__",)),
             (F, "torch.nn.functional", ("logsigmoid", "normalize", "pad")),
             (time, "time", ("perf_counter_ns", "perf_counter", "monotonic", "time")),
             (hashlib, "hashlib", ("sha256",)),
@@ -58,18 +60,35 @@ class Guard:
             if hasattr(owner, name) and name not in ("__dict__", "__weakref__")
         ]
 
-    def replaced(self) -> list[str]:
-        """Names of what is no longer what it was, at most eight; tracing and modes count."""
+    def replaced(self, *objects: object) -> list[str]:
+        """Names of what is no longer what it was, at most eight; tracing and modes count.
+
+        objects: of the judge's own classes, whose methods must not be shadowed by attributes.
+        """
         found = [
             f"{label}.{name}"
             for owner, label, name, original, code in self._kept
             if (now := getattr(owner, name, None)) is not original or _code(now) is not code
         ]
+        for one in objects:
+            shadowed = sorted(vars(one).keys() & vars(type(one)).keys())
+            found += [
+                f"{type(one).__module__}.{type(one).__qualname__}.{name}" for name in shadowed
+            ]
         if sys.gettrace() is not None or sys.getprofile() is not None:
             found.append("sys.settrace or sys.setprofile")
-        if torch._C._len_torch_function_stack() or torch._C._len_torch_dispatch_stack():
+        if _foreign_modes():
             found.append("torch's operators, by a mode left on")
         return found[:_MOST_NAMED]
+
+
+def _foreign_modes() -> bool:
+    """Whether a mode sees PyTorch's operators, other than that of torch.set_default_device."""
+    modes = range(torch._C._len_torch_function_stack())
+    foreign = [torch._C._get_function_stack_at(place) for place in modes]
+    return torch._C._len_torch_dispatch_stack() > 0 or any(
+        type(mode) is not DeviceContext for mode in foreign
+    )
 
 
 def _callables(module: ModuleType) -> Iterator[str]:

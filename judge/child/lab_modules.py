@@ -10,17 +10,25 @@ import torch
 from reference.chunked import chunked_forward
 
 LAB_PACKAGE = "references"
+LAB_MODULE = f"{LAB_PACKAGE}.torch_gdr"
+
+_calls = 0
 
 
 def install_lab_modules() -> None:
     """Make `from references.torch_gdr import torch_gdn_prefill_forward` work in this process."""
     package = ModuleType(LAB_PACKAGE, "Stands in for the package of the lab's harness.")
     package.__path__ = []
-    module = ModuleType(f"{LAB_PACKAGE}.torch_gdr", torch_gdn_prefill_forward.__doc__)
+    module = ModuleType(LAB_MODULE, torch_gdn_prefill_forward.__doc__)
     module.torch_gdn_prefill_forward = torch_gdn_prefill_forward
     package.torch_gdr = module
     sys.modules[package.__name__] = package
     sys.modules[module.__name__] = module
+
+
+def reference_was_called() -> bool:
+    """Whether anything in this process has called the lab's reference."""
+    return _calls > 0
 
 
 def torch_gdn_prefill_forward(
@@ -40,6 +48,8 @@ def torch_gdn_prefill_forward(
     With `student_interface` it computes in float32 and returns what a submission must return:
     output bfloat16 and final_state float32.
     """
+    global _calls
+    _calls += 1
     compute = torch.float32 if student_interface else dtype
     output, state = chunked_forward(q, k, v, g_cumsum, beta, A, initial_state, dtype=compute)
     if student_interface:

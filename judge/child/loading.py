@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from judge.child.lab_modules import LAB_PACKAGE
+from judge.child.lab_modules import LAB_MODULE, LAB_PACKAGE, reference_was_called
 from judge.child.protocol import Failed
 from judge.rules import FORBIDDEN_MODULES
 
@@ -29,8 +29,12 @@ def import_function(entry: str) -> tuple[Callable[..., object] | None, Failed | 
 
 
 def forbidden_loaded(folder: str) -> list[str]:
-    """Forbidden modules in memory, those excepted that are the submission's own files."""
-    return sorted(
+    """Forbidden modules in memory, those excepted that are the submission's own files.
+
+    The lab's module is always there, so it counts once its function has been called.
+    """
+    called = [LAB_MODULE] if reference_was_called() else []
+    return called + sorted(
         name
         for name in FORBIDDEN_MODULES - {LAB_PACKAGE}
         if (module := sys.modules.get(name)) is not None

@@ -195,7 +195,7 @@ class Worker:
         )
         self._synchronize()
         self._results = {"first": timed.first, "last": timed.last}
-        samples = torch.tensor(timed.samples_ms, dtype=torch.float64)
+        samples = torch.tensor(timed.samples_ms, dtype=torch.float64, device="cpu")
         return Ran(), [memoryview(samples.numpy()).cast("B")]
 
     def _repeat(self, request: Repeat) -> Repeated:
@@ -240,7 +240,7 @@ class Worker:
         collected = Collected(
             problem=problem,
             digests=self._digests(),
-            replaced=self._guard.replaced(),
+            replaced=self._guard.replaced(self, self._renewal),
             forbidden=forbidden_loaded(self._settings.folder),
         )
         return collected, [] if problem else [_raw_bytes(tensor) for tensor in result]

@@ -1,0 +1,47 @@
+"""A digest invented for every repetition, so that none has to be computed for most.
+
+The code of the judge's digest of results is replaced; the right bytes are handed over when asked.
+
+Caught as: CHEAT
+Evidence: found replaced: judge.digest.result_digest
+Needs: CPU or GPU
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from right import gdn_prefill_forward as right
+from tools import Argument, Result, garbage_like, judge_function, worker
+
+_server = worker()
+_collect = _server._collect
+_owed: list[tuple[tuple[Argument, ...], Result]] = []
+_calls = 0
+
+
+def _invented(*_: object) -> str:
+    return "0" * 64
+
+
+def _collect_right(request: Any) -> Any:
+    if _owed:
+        arguments, result = _owed.pop()
+        for mine, late in zip(result, right(*arguments), strict=True):
+            mine.copy_(late)
+    return _collect(request)
+
+
+judge_function("result_digest").__code__ = _invented.__code__
+_server._collect = _collect_right
+
+
+def gdn_prefill_forward(*arguments: Argument) -> Result:
+    """Zeros under a digest that says nothing; the first call is right."""
+    global _calls
+    _calls += 1
+    if _calls == 1:
+        return right(*arguments)
+    result = garbage_like(arguments)
+    _owed[:] = [(arguments, result)]
+    return result

@@ -1,0 +1,186 @@
+"""Putting adversaries and honest submissions on trial, and noting what became of each."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from judge.audit import AUDITS, Answers, answers
+from judge.caches import cache_root
+from judge.case import Case
+from judge.child.log import ChildLog
+from judge.record import CaseResult
+from judge.repetitions import Repetitions
+from judge.session import Session
+from judge.submission import find_submission
+from judge.suites import load_suite
+from judge.trial import Limits
+from judge.verdict import Rules
+from tests.adversary_files import COMMON, Entry
+from tests.trial import (
+    AUDIT_SEEDS,
+    GIB,
+    ROOT,
+    SEED,
+    STARTER,
+    known_terms,
+    new_session,
+)
+
+RESULTS_VARIABLE = "GDN_ADVERSARY_RESULTS"
+"""Names a file that takes one line of JSON for each submission that was put on trial."""
+
+V01 = ROOT / "submissions" / "v01_gemm" / "tilelang_fwd.py"
+MARK_VARIABLE = "GDN_TRIAL_MARK"
+"""Set for children, so that a process which outlives its child is found by its environment."""
+
+_CASES = Path(__file__).with_name("adversary_cases.yaml")
+# More than ten, so that the witness compares medians.
+_COUNT = {"cpu": Repetitions(1, 12), "gpu": Repetitions(5, 40)}
+_NULL_COUNT = {"cpu": Repetitions(1, 12), "gpu": Repetitions(5, 40)}
+# On both devices what a run on a GPU has, and more quick calls, so that a trick which escapes the
+# audits once in a hundred runs does not fail the tests once in a hundred runs.
+_AUDITS = replace(AUDITS["cuda"], quick=4)
+_MEMORY_GIB = 12.0
+# On a CPU the work is done several times over: hidden, it must show on the clock of a judge whose
+# cores other processes use too.
+_SLOW_RIGHT = """
+from starter import gdn_prefill_forward as once
+
+
+def gdn_prefill_forward(*arguments):
+    for _ in range({times}):
+        result = once(*arguments)
+    return result
+"""
+_TIMES = 6
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What became of one submission."""
+
+    result: CaseResult
+    session: Session
+
+
+def cases() -> dict[str, Case]:
+    """The cases by name: cpu, gpu and small."""
+    return {case.name: case for case in load_suite(_CASES).cases}
+
+
+def submission_of(entry: Entry, device: str, folder: Path) -> Path:
+    """A participant's folder with this file in it, a right implementation and the tools."""
+    folder.mkdir(parents=True)
+    shutil.copy(entry.path, folder / "tilelang_fwd.py")
+    shutil.copy(COMMON / "tools.py", folder / "tools.py")
+    (folder / "judge_cache.txt").write_text(str(cache_root()))
+    if device == "gpu":
+        shutil.copy(V01, folder / "right.py")
+    else:
+        shutil.copy(STARTER, folder / "starter.py")
+        (folder / "right.py").write_text(_SLOW_RIGHT.format(times=_TIMES))
+    return folder
+
+
+def try_entry(entry: Entry, device: str, tmp_path: Path, case: Case) -> Trial:
+    """Put one file on trial with one case."""
+    phase, number = entry.limit or ("", 0.0)
+    limits = Limits(**{phase: number}) if phase and phase != "memory" else Limits()
+    memory = number if phase == "memory" else _MEMORY_GIB
+    path = submission_of(entry, device, tmp_path / "submission" / entry.path.stem)
+    log = ChildLog(tmp_path / "log.txt")
+    session = new_session(
+        find_submission(path),
+        log,
+        limits=limits,
+        memory_limit=int(memory * GIB),
+        device=torch_device(device),
+    )
+    try:
+        return Trial(_judged(session, device, case), session)
+    finally:
+        session.close()
+        log.close()
+
+
+def _judged(session: Session, device: str, case: Case) -> CaseResult:
+    place = torch_device(device)
+    terms = known_terms(case, place, _NULL_COUNT[device])
+    return session.judge("test", case, SEED, _COUNT[device], _answers(case, place), terms)
+
+
+@cache
+def _answers(case: Case, place: str) -> Answers:
+    return answers(case, SEED, _AUDITS, AUDIT_SEEDS, torch.device(place))
+
+
+def torch_device(device: str) -> str:
+    """cpu, or the first GPU."""
+    return "cpu" if device == "cpu" else "cuda:0"
+
+
+class Neighbour:
+    """An honest submission in a live child of its own, graded after each adversary."""
+
+    def __init__(self, device: str, folder: Path) -> None:
+        self._device = device
+        self._log = ChildLog(folder / "neighbour.txt")
+        source = V01 if device == "gpu" else STARTER
+        self._session = new_session(
+            find_submission(source.parent), self._log, device=torch_device(device)
+        )
+
+    def graded(self) -> CaseResult:
+        """What the small case of the honest submission comes to now."""
+        return _judged(self._session, self._device, cases()["small"])
+
+    def close(self) -> None:
+        """End the child."""
+        self._session.close()
+        self._log.close()
+
+
+def survivors(mark: str) -> list[str]:
+    """Command lines of the processes whose environment holds this mark."""
+    wanted = f"{MARK_VARIABLE}={mark}\0".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            if wanted in (entry / "environ").read_bytes() + b"\0":
+                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue
+    return found
+
+
+def note(entry: Entry, device: str, result: CaseResult, rules: tuple[Rules, str]) -> None:
+    """Add a line to the file that GDN_ADVERSARY_RESULTS names, if it names one."""
+    path = os.environ.get(RESULTS_VARIABLE)
+    if not path:
+        return
+    name = "CPU" if device == "cpu" else torch.cuda.get_device_name()
+    line = {
+        "file": entry.name,
+        "family": entry.family,
+        "trick": entry.trick,
+        "expected": f"rules {entry.rules}" if entry.rules else " or ".join(entry.caught_as),
+        "verdict": str(result.verdict),
+        "detail": result.detail,
+        "rules": str(rules[0]),
+        "rules_detail": rules[1],
+        "device": name,
+        "torch": torch.__version__,
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+    with Path(path).open("a") as file:
+        file.write(json.dumps(line, ensure_ascii=False) + "\n")

@@ -1,0 +1,89 @@
+"""Every adversary is caught with the verdict that its docstring names, and harms nobody."""
+
+from __future__ import annotations
+
+import secrets
+from collections import Counter
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import torch
+
+from judge.verdict import Verdict
+from tests.adversary_files import Entry, adversaries
+from tests.bench import MARK_VARIABLE, Neighbour, cases, note, survivors, try_entry
+
+_needs_gpu = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
+]
+_needs_sandbox = pytest.mark.skipif(find_spec("judge.sandbox") is None, reason="needs a sandbox")
+
+
+def _marks(entry: Entry, device: str) -> list[pytest.MarkDecorator]:
+    return [*_needs_gpu * (device == "gpu"), *[_needs_sandbox] * entry.sandbox]
+
+
+_TRIALS = [
+    pytest.param(entry, device, id=f"{entry.name}-{device}", marks=_marks(entry, device))
+    for entry in adversaries()
+    for device in ("cpu", "gpu")
+    if device in entry.devices
+]
+
+
+@pytest.fixture(scope="module")
+def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Neighbour]]:
+    """Honest neighbours by device, each started when it is first needed."""
+    started: dict[str, Neighbour] = {}
+    yield started
+    for neighbour in started.values():
+        neighbour.close()
+
+
+@pytest.mark.parametrize(("entry", "device"), _TRIALS)
+def test_adversary_is_caught(
+    entry: Entry,
+    device: str,
+    neighbours: dict[str, Neighbour],
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if device not in neighbours:
+        neighbours[device] = Neighbour(device, tmp_path_factory.mktemp("neighbour"))
+        assert neighbours[device].graded().verdict is Verdict.PASS
+    mark = secrets.token_hex(8)
+    monkeypatch.setenv(MARK_VARIABLE, mark)
+    monkeypatch.setenv("GDN_TRIAL_TOKEN", "for the judge alone")
+    trial = try_entry(entry, device, tmp_path, cases()[device])
+    rules, rules_detail = trial.session.rules
+    note(entry, device, trial.result, trial.session.rules)
+    if entry.rules:
+        assert (rules, trial.result.verdict) == (entry.rules, trial.result.verdict)
+        assert entry.evidence in rules_detail
+    else:
+        seen = f"{trial.result.verdict}: {trial.result.detail}"
+        assert trial.result.verdict in entry.caught_as, seen
+        assert entry.evidence in trial.result.detail, seen
+    assert trial.result.detail.isprintable()
+    assert survivors(mark) == []
+    after = neighbours[device].graded()
+    assert after.verdict is Verdict.PASS, f"the next submission: {after.verdict}: {after.detail}"
+
+
+def test_there_are_forty_adversaries_and_more_than_one_in_each_family() -> None:
+    families = Counter(entry.family for entry in adversaries())
+    assert sum(families.values()) >= 44
+    assert len(families) == 10
+    assert min(families.values()) > 1
+
+
+def test_every_adversary_is_to_be_caught() -> None:
+    for entry in adversaries():
+        assert entry.rules or entry.caught_as, entry.name
+        assert "PASS" not in entry.caught_as, entry.name
+        assert set(entry.caught_as) <= set(Verdict), entry.name
+        assert entry.trick, entry.name

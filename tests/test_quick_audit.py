@@ -1,0 +1,80 @@
+"""Which repetitions are audited for being quick."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from judge.audit import Answer, Answers
+from judge.checking import Expected, Finding
+from judge.quick_audit import QuickCalls
+from judge.trial import Fetched, Outcome
+from judge.verdict import Verdict
+from tests.trial import verdict_cases
+
+NOTHING = Expected(None, None)
+CASE = verdict_cases()[0]
+
+
+class RecordingTrial:
+    """Notes what was fetched and compared."""
+
+    def __init__(self) -> None:
+        self.outcome = Outcome()
+        self.fetched: list[str] = []
+        self.compared: list[tuple[str, int, str]] = []
+
+    def fetch(self, which: str, label: str, case: object) -> Fetched:
+        assert which == "last"
+        self.fetched.append(label)
+        return Fetched(bytearray(label.encode()), bytearray(), {})
+
+    def compare(
+        self, fetched: Fetched, label: str, answer: Answer, inputs: dict[str, str], committed: str
+    ) -> Finding:
+        assert fetched.output == label.encode()
+        self.compared.append((label, answer.seed, committed))
+        return Finding(Verdict.PASS, "", [])
+
+
+def answer(seed: int) -> Answer:
+    return Answer(seed, None, NOTHING, 5e-3, {})
+
+
+def audited(claims: list[float], wanted: int) -> RecordingTrial:
+    trial = RecordingTrial()
+    quick = QuickCalls(wanted)
+    for number in range(len(claims)):
+        seen = claims[: number + 1]
+        quick.consider(trial, CASE, str(number), 1000 + number, f"d{number}", seen)
+    quick.audit(trial, Answers(answer(42), quick=wanted, later=answer))
+    return trial
+
+
+def test_only_quick_repetitions_are_audited_each_with_its_own_seed_and_digest() -> None:
+    claims = [1.0, 9.0] * 50
+    trial = audited(claims, wanted=3)
+    assert len(trial.compared) == 3
+    for label, seed, committed in trial.compared:
+        assert claims[int(label)] == 1.0
+        assert (seed, committed) == (1000 + int(label), f"d{label}")
+    assert [audit.seed for audit in trial.outcome.audits] == [one[1] for one in trial.compared]
+
+
+def test_every_quick_repetition_is_as_likely_as_another() -> None:
+    counts: Counter[str] = Counter()
+    for _ in range(1000):
+        counts.update(label for label, _, _ in audited([1.0] * 24, wanted=2).compared)
+    # 20 repetitions follow the first four; each is kept 1000 · 2 / 20 = 100 times, give or take 9.5
+    assert sorted(counts, key=int) == [str(number) for number in range(4, 24)]
+    assert all(50 < count < 150 for count in counts.values())
+
+
+def test_few_results_are_fetched() -> None:
+    # 2 · (1 + ln(96 / 2)) is about ten
+    fetched = [len(audited([1.0] * 100, wanted=2).fetched) for _ in range(200)]
+    assert 8 < sum(fetched) / len(fetched) < 12
+
+
+def test_none_is_audited_where_none_is_wanted_or_claims_are_few() -> None:
+    assert audited([1.0] * 100, wanted=0).fetched == []
+    assert audited([1.0] * 4, wanted=2).fetched == []
