@@ -19,7 +19,7 @@ from judge.baseline import choose
 from judge.caches import CacheError, CompileError, check_cache_root, compile_judge_kernels
 from judge.case import Case, Suite
 from judge.checkpoints import BaselineError
-from judge.child.process import ChildOptions, default_memory_limit
+from judge.child.process import ChildOptions, default_memory_limit, followed_by_profiler
 from judge.commands.check import check_command
 from judge.commands.profile import profile
 from judge.device import DeviceError, child_view, choose_device, gpu_identity
@@ -28,6 +28,7 @@ from judge.gpu_lock import LockError, gpu_lock
 from judge.grading import Plan, grade
 from judge.progress import TerminalProgress
 from judge.record import Record, to_json
+from judge.sandbox.kinds import MODES, SANDBOX_HELP, SandboxError, choose_sandbox
 from judge.session import Limits, Repetitions
 from judge.submission import SubmissionError, find_submission
 from judge.suites import CaseFileError, load_suites, select_cases
@@ -100,6 +101,7 @@ def _finite(context: click.Context, option: click.Parameter, value: float) -> fl
     metavar="auto|checkpoints|live|reference|none|FILE",
     help="Where t100 and t60 come from. Default: checkpoints that fit this device, else reference.",
 )
+@click.option("--sandbox", type=click.Choice(MODES), default="auto", help=SANDBOX_HELP)
 @click.option("--no-gate", is_flag=True, help="Practice: failed correctness cases cost nothing.")
 @click.pass_context
 def main(
@@ -115,6 +117,7 @@ def main(
     seed: int,
     timeout: float,
     baseline: str,
+    sandbox: str,
     no_gate: bool,
 ) -> None:
     """Grade a Gated DeltaNet prefill submission: is it right, how fast is it, what does it score.
@@ -131,7 +134,10 @@ def main(
         torch_device = choose_device(device)
         environment = capture(torch_device)
         check_cache_root()
+        contained = choose_sandbox(sandbox, followed_by_profiler())
         choice = choose(baseline, [case for _, case in cases], environment, CASES / "checkpoints")
+    if contained.note:
+        _say(contained.note)
     count = DEFAULT_COUNT[torch_device.type]
     child_device, visible_devices = child_view(torch_device)
     plan = Plan(
@@ -145,6 +151,8 @@ def main(
             visible_devices=visible_devices,
             threads=available_cores(),
             memory_limit=default_memory_limit(),
+            sandbox=contained,
+            gpu=gpu_identity(torch_device) if torch_device.type == "cuda" else "",
         ),
         seed=seed,
         count=Repetitions(
@@ -230,11 +238,17 @@ def _exit_status(record: Record) -> int:
     return 0 if all(result.verdict is Verdict.PASS for result in record.results) else 1
 
 
+_USAGE_ERRORS = (
+    *(CaseFileError, SubmissionError, DeviceError),
+    *(BaselineError, CacheError, SandboxError),
+)
+
+
 @contextmanager
 def _usage_errors() -> Iterator[None]:
     try:
         yield
-    except (CaseFileError, SubmissionError, DeviceError, BaselineError, CacheError) as error:
+    except _USAGE_ERRORS as error:
         raise _WrongUsage(plain(str(error), 1000)) from None
 
 

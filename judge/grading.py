@@ -21,6 +21,7 @@ from judge.caches import log_folder
 from judge.case import Case, Suite
 from judge.child.log import ChildLog
 from judge.child.process import ChildOptions
+from judge.device_probe import DeviceLost, device_problem
 from judge.environment import toolchain_note
 from judge.record import (
     SCHEMA_VERSION,
@@ -82,7 +83,7 @@ def grade(plan: Plan, progress: Progress) -> Record:
         for number, (suite, case) in enumerate(plan.cases, start=1):
             progress.case(number, len(plan.cases), case.name)
             run.judge(suite, case)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, DeviceLost):
         interrupted = True
         _ignore_further_interrupts()
     finally:
@@ -106,7 +107,7 @@ class _Run:
         self._created = datetime.now(UTC)
         self._results: list[CaseResult] = []
         self._measured: dict[str, Timing] = {}
-        self._notes = [plan.choice.reason] if plan.choice.reason else []
+        self._notes = [note for note in (plan.child.sandbox.note, plan.choice.reason) if note]
         for suite in plan.suites:
             note = toolchain_note(suite.tilelang, plan.environment.tilelang)
             if note and note not in self._notes:
@@ -131,6 +132,8 @@ class _Run:
         """Judge one case. Where the judge itself fails, that is the case's NOT_RUN, and told."""
         try:
             result = self._judge(suite, case)
+        except DeviceLost:
+            raise
         except Exception as error:
             self._log.heading(traceback.format_exc())
             detail = plain(f"the judge failed: {type(error).__name__}: {error}")
@@ -139,6 +142,15 @@ class _Run:
                 session.drop_child()
         self._results.append(result)
         self._progress.done(result)
+        if result.verdict in (Verdict.CRASH, Verdict.TIMEOUT):
+            self._check_device()
+
+    def _check_device(self) -> None:
+        """Raise DeviceLost, and note why, where the device does not answer after a killed child."""
+        problem = device_problem(self._plan.device)
+        if problem:
+            self._notes.append(f"the run ends here: {problem}")
+            raise DeviceLost(problem)
 
     def _judge(self, suite: str, case: Case) -> CaseResult:
         plan = self._plan
@@ -158,6 +170,7 @@ class _Run:
                 self._notes.append(
                     f"no baseline for {case.name}: {baseline.verdict}: {baseline.detail}"
                 )
+                self._check_device()
         result = self._session.judge(suite, case, plan.seed, plan.count, expected)
         result.seconds["reference"] = round(reference_s, 6)
         return result
@@ -208,6 +221,7 @@ class _Run:
                 clock="cuda_events" if on_cuda else "host_clock",
                 official=on_cuda,
                 timeout_s=plan.limits.run,
+                sandbox=str(plan.child.sandbox.kind),
             ),
             baseline=baseline,
             results=results,

@@ -9,7 +9,9 @@ import msgspec
 from judge.case import Case
 from judge.verdict import Rules, Verdict
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+READABLE_VERSIONS = (1, 2)
+"""What version 2 added has defaults, so that records of version 1 still load."""
 
 
 @dataclass
@@ -117,6 +119,7 @@ class Protocol:
     """How the cases were run.
 
     clock: cuda_events or host_clock; official is False on the host's clock.
+    sandbox: bubblewrap, unprivileged user or none; empty in records that did not say.
     """
 
     warmup: int
@@ -125,6 +128,7 @@ class Protocol:
     clock: str
     official: bool
     timeout_s: float
+    sandbox: str = ""
 
 
 @dataclass
@@ -187,11 +191,12 @@ def from_json(text: str | bytes) -> Record:
     """The record that `to_json` wrote.
 
     Raises msgspec.ValidationError where a field is missing or of another type, and ValueError
-    where the record was written under another schema version.
+    where the record was written under a schema version that is not among READABLE_VERSIONS.
     """
     record = msgspec.json.decode(text, type=Record)
-    if record.schema_version != SCHEMA_VERSION:
+    if record.schema_version not in READABLE_VERSIONS:
+        versions = " and ".join(map(str, READABLE_VERSIONS))
         raise ValueError(
-            f"record has schema version {record.schema_version}, this judge reads {SCHEMA_VERSION}"
+            f"record has schema version {record.schema_version}, this judge reads {versions}"
         )
     return record

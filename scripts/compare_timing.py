@@ -25,14 +25,15 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from judge.caches import compile_judge_kernels, judge_kernels, submission_caches
+from judge.caches import compile_judge_kernels, compiler_variables, judge_kernels, submission_cache
 from judge.case import Case
 from judge.child.calls import on_one_core
 from judge.child.log import ChildLog
 from judge.child.process import ChildOptions, default_memory_limit
-from judge.device import child_view, choose_device
+from judge.device import child_view, choose_device, gpu_identity
 from judge.problem import make_inputs
 from judge.reference_run import expected_result
+from judge.sandbox.kinds import choose_sandbox
 from judge.session import Limits, Repetitions, Session
 from judge.submission import ENTRY, find_submission
 from judge.suites import load_suite
@@ -60,14 +61,18 @@ def main(submission: Path, names: tuple[str, ...], rounds: int, csv_path: Path |
     cases = [case for case in load_suite(PUBLIC).cases if not names or case.name in names]
     os.environ["TILELANG_CACHE_DIR"] = str(judge_kernels())
     preprocess = preprocess_for(device)
-    os.environ.update(submission_caches(find_submission(submission).digest))
+    os.environ.update(compiler_variables(submission_cache(find_submission(submission).digest)))
     bare = BareLoop(_import_function(submission), preprocess, device)
     rows: list[dict[str, str]] = []
     click.echo(" ".join(f"{column:>16}" for column in COLUMNS))
     with tempfile.TemporaryDirectory() as folder:
         log = ChildLog(Path(folder) / "log.txt")
         child, visible = child_view(device)
-        options = ChildOptions(child, visible, available_cores(), default_memory_limit(), kernels)
+        options = ChildOptions(
+            *(child, visible, available_cores(), default_memory_limit(), kernels),
+            sandbox=choose_sandbox("auto"),
+            gpu=gpu_identity(device),
+        )
         session = Session(find_submission(submission), options, Limits(), log, lambda phase: None)
         try:
             rows = [_compare(case, session, bare, rounds) for case in cases]

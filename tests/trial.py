@@ -13,6 +13,8 @@ from judge.child.log import ChildLog
 from judge.child.process import ChildOptions
 from judge.record import CaseResult
 from judge.reference_run import expected_result
+from judge.sandbox.kinds import Sandbox, choose_sandbox
+from judge.sandbox.watch import ResourceLimits
 from judge.session import Limits, Repetitions, Session
 from judge.submission import find_submission
 from judge.suites import load_suite
@@ -23,6 +25,7 @@ VERDICT_CASES = Path(__file__).with_name("verdict_cases.yaml")
 SEED = 42
 COUNT = Repetitions(warmup=1, repetitions=2)
 LIMITS = Limits()
+CHILD_LIMITS = ResourceLimits()
 GIB = 2**30
 
 
@@ -60,8 +63,13 @@ def put_on_trial(
     memory_limit: int = 12 * GIB,
     count: Repetitions = COUNT,
     device: str = "cpu",
+    sandbox: Sandbox | None = None,
+    child_limits: ResourceLimits = CHILD_LIMITS,
 ) -> tuple[list[CaseResult], Session, ChildLog]:
-    """Judge every case with one session, as a run does; the log stays open for reading."""
+    """Judge every case with one session, as a run does; the log stays open for reading.
+
+    sandbox: None for the best there is.
+    """
     log = ChildLog(tmp_path / "log.txt")
     options = ChildOptions(
         device=device,
@@ -69,6 +77,8 @@ def put_on_trial(
         threads=1,
         memory_limit=memory_limit,
         judge_kernels={} if device == "cpu" else compile_judge_kernels(),
+        sandbox=sandbox or choose_sandbox("auto"),
+        limits=child_limits,
     )
     session = Session(find_submission(path), options, limits, log, lambda phase: None)
     try:
