@@ -49,6 +49,9 @@ def cache_root() -> Path:
 def check_cache_root() -> None:
     """Make the cache folder. Raises CacheError where nothing can be written there."""
     try:
+        if not cache_root().exists():
+            cache_root().parent.mkdir(parents=True, exist_ok=True)
+            cache_root().mkdir(mode=0o700, exist_ok=True)  # closed to the accounts of children
         log_folder().mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=log_folder()):
             pass

@@ -101,36 +101,42 @@ def choose_sandbox(mode: str, followed_by_profiler: bool = False) -> Sandbox:
         if mode == "required":
             raise SandboxError("--sandbox required: a profiler cannot follow into it; use auto")
         return PROFILED
-    best = _best(os.environ.get(BWRAP_VARIABLE, ""))
-    if mode == "required" and best.kind is not Kind.BUBBLEWRAP:
-        raise SandboxError(f"--sandbox required: {best.reason}")
-    return best
+    named = os.environ.get(BWRAP_VARIABLE, "")
+    sandbox, missing = _bubblewrap(named)
+    if sandbox is not None:
+        return sandbox
+    if mode == "required":
+        raise SandboxError(f"--sandbox required: {missing}")
+    return _without_bubblewrap(missing)
 
 
 @cache
-def _best(named: str) -> Sandbox:
-    """Bubblewrap, else an account of its own for each child, else nothing but limits."""
-    is_root = os.geteuid() == 0
+def _bubblewrap(named: str) -> tuple[Sandbox | None, str]:
+    """Bubblewrap, or why it cannot be had. named: what BWRAP_VARIABLE holds."""
     bwrap = shutil.which(named or "bwrap")
     if bwrap is None:
-        where = f"{named} of {BWRAP_VARIABLE} does not run" if named else "it is not installed"
-        reason = f"{where}; {INSTALL}"
-    else:
+        where = f"no program {named}" if named else "bubblewrap is not installed"
+        return None, f"{where}; {INSTALL}"
+    problem = ""
+    for own_account in (True, False) if os.geteuid() == 0 else (False,):
         path = str(Path(bwrap).absolute())
-        problem = ""
-        for own_account in (True, False) if is_root else (False,):
-            sandbox = Sandbox(Kind.BUBBLEWRAP, path, own_account, reason=problem)
-            problem = _problem(sandbox)
-            if not problem:
-                return sandbox
-        reason = f"{bwrap} does not work here: {problem}"
-    if is_root:
-        sandbox = Sandbox(Kind.USER, own_account=True, reason=reason)
+        sandbox = Sandbox(Kind.BUBBLEWRAP, path, own_account, reason=problem)
         problem = _problem(sandbox)
         if not problem:
-            return sandbox
-        reason += f"; an account of its own does not work either: {problem}"
-    return Sandbox(Kind.NONE, reason=reason)
+            return sandbox, ""
+    return None, f"{bwrap} does not work here ({problem}); allow it to make namespaces"
+
+
+@cache
+def _without_bubblewrap(missing: str) -> Sandbox:
+    """An account of its own for each child where the judge is root, else nothing but limits."""
+    if os.geteuid() != 0:
+        return Sandbox(Kind.NONE, reason=missing)
+    sandbox = Sandbox(Kind.USER, own_account=True, reason=missing)
+    problem = _problem(sandbox)
+    if not problem:
+        return sandbox
+    return Sandbox(Kind.NONE, reason=f"{missing}; another account does not work: {problem}")
 
 
 def _problem(sandbox: Sandbox) -> str:
