@@ -178,7 +178,7 @@ class _Check:
             torch=str(torch.__version__),
             nvcc=nvcc_version(),
             target=TARGET,
-            cache=str(submission_cache(plan.submission.digest)),
+            cache=str(submission_cache(plan.submission.digest) / "tilelang"),
             kernels=self._kernels,
             cases=self._cases,
             verdict=self._verdict(interrupted),

@@ -130,6 +130,8 @@ class Child:
         try:
             if self._sandbox.own_account:
                 self._account = take_account()
+                if not isolated(self._sandbox):  # a judge that was killed may have left some
+                    self._account.end_processes()
             kernels = self._make_folder(submission, options)
             targets = dict.fromkeys(TARGET_VARIABLES, TARGET) if options.profile else {}
             settings = {

@@ -77,7 +77,7 @@ def _layers(home: Path) -> list[str]:
     """The read-only binds, each above those it lies in, and the links that lead to them."""
     real: set[Path] = set()
     links: dict[Path, str] = {}
-    for path in _readable(home):
+    for path in _readable():
         links.update(_links_to(path))
         real.add(path.resolve())
     never = {Path(place) for place in ("/", *_TEMPORARY)}
@@ -107,7 +107,7 @@ def _open_parents(path: Path, layers: dict[Path, str]) -> list[str]:
     return arguments
 
 
-def _readable(home: Path) -> Iterator[Path]:
+def _readable() -> Iterator[Path]:
     """What Python, PyTorch, TileLang, nvcc and the C++ compiler are made of, where it exists."""
     paths = [Path(path) for path in _SYSTEM]
     paths += [Path("/etc", name) for name in _ETC]
@@ -126,7 +126,7 @@ def _readable(home: Path) -> Iterator[Path]:
                 paths.append(folder.parent)
     for path in dict.fromkeys(paths):
         absolute = path.absolute()
-        if absolute.exists() and not _is_below(home, absolute):
+        if absolute.exists():
             yield absolute
 
 
