@@ -20,7 +20,7 @@ TARGET_VARIABLES = ("TILELANG_TARGET", "TILELANG_DEFAULT_TARGET")
 """What TileLang 0.1.9 and later versions read their target from; part of a kernel's cache key."""
 
 _UNFINISHED = "tmp"
-_MAX_CACHE_BYTES = 4 * 2**30
+_MAX_CACHE_BYTES = 2**30
 _MAX_CACHE_FILES = 50_000
 _ROOT = Path(__file__).resolve().parents[1]
 _KERNEL_SOURCE = _ROOT / "reference" / "preprocess_tilelang.py"

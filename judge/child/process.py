@@ -76,7 +76,7 @@ class ChildError(Exception):
 
 
 class ChildDied(ChildError):
-    """It ended: by a signal, by an exit status, or killed for the memory it took."""
+    """It ended: by a signal, by an exit status, or killed for what it took."""
 
 
 class ChildTimeout(ChildError):
@@ -92,6 +92,7 @@ class ChildOptions:
     judge_kernels: contents of the judge's compiled kernels, by path.
     profile: the device that the submission is checked for, None where it is graded.
     sandbox: what contains the child. gpu: UUID of the device, empty where there is none.
+    limits: what else it may take.
     """
 
     device: str
@@ -122,6 +123,8 @@ class Child:
     def __init__(self, submission: Submission, options: ChildOptions, log: ChildLog) -> None:
         self._digest = submission.digest
         self._sandbox = options.sandbox
+        # under bubblewrap the sandbox's first process adopts orphans; a profiler's are its own
+        self._adopts = self._sandbox.confined and not isolated(self._sandbox)
         self._account: Account | None = None
         self._watch: Watch | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -130,7 +133,7 @@ class Child:
         try:
             if self._sandbox.own_account:
                 self._account = take_account()
-                if not isolated(self._sandbox):  # a judge that was killed may have left some
+                if self._adopts:  # a judge that was killed may have left some
                     self._account.end_processes()
             kernels = self._make_folder(submission, options)
             targets = dict.fromkeys(TARGET_VARIABLES, TARGET) if options.profile else {}
@@ -145,7 +148,7 @@ class Child:
             }
             environment = self._environment(options, kernels)
             prefix = self._prefix(options, environment)
-            if not isolated(self._sandbox):
+            if self._adopts:
                 adopt_orphans()
             self._channel, theirs = socket.socketpair()
             read_fd, write_fd = os.pipe()
@@ -314,8 +317,8 @@ class Child:
         return descendants([self._process.pid, *self._orphans()])
 
     def _orphans(self) -> set[int]:
-        if isolated(self._sandbox):
-            return set()  # the sandbox's own first process adopts them
+        if not self._adopts:
+            return set()
         return orphans(self._account.uid if self._account else None, _live)
 
     def _end_processes(self) -> None:

@@ -40,12 +40,15 @@ def confinement_json(confinement: Confinement) -> str:
 
 
 def confine(text: str) -> None:
-    """Set the limits, become the account, and lose every capability and the way back to one."""
+    """Set the limits, become the account, and lose every capability and the way back to one.
+
+    Raises OSError, which ends the child before it has loaded anything.
+    """
     wanted = msgspec.json.decode(text, type=Confinement)
+    with contextlib.suppress(OSError):  # where the machine's memory runs out this one goes first
+        Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
     if not wanted.confined:
         return
-    with contextlib.suppress(OSError):  # the machine's memory runs out: this one goes first
-        Path("/proc/self/oom_score_adj").write_text(_OOM_SCORE)
     os.umask(0o077)
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_NPROC, wanted.tasks)

@@ -186,7 +186,7 @@ def gpu_files(uuid: str) -> tuple[list[Path], bool]:
     shared = [Path("/dev", name) for name in ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "dxg")]
     shared = [path for path in (*shared, Path("/dev/nvidia-caps")) if path.exists()]
     all_gpus = [file for file in Path("/dev").glob("nvidia*") if file.name[6:].isdecimal()]
-    own = Path(f"/dev/nvidia{_minor(uuid)}")
+    own = Path(f"/dev/nvidia{_minor(uuid)}")  # no device's name where the driver does not say
     if len(all_gpus) > 1 and own in all_gpus:
         return [*shared, own], True
     return shared + all_gpus, False
