@@ -213,7 +213,10 @@ class Child:
 
     def pause(self, paused: bool) -> None:
         """Stop all that the child runs, or let it go on."""
-        signal_all(self._processes, signal.SIGSTOP if paused else signal.SIGCONT)
+        if self._watch is not None:
+            self._watch.pause(paused)
+        else:
+            signal_all(self._processes, signal.SIGSTOP if paused else signal.SIGCONT)
 
     def close(self) -> None:
         """Ask the child to end, then make sure."""

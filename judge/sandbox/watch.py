@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from judge.sandbox.processes import proportional_memory, usage
+from judge.sandbox.processes import proportional_memory, signal_all, usage
 from judge.sandbox.tree import walk
 
 _PERIOD_S = 0.1
@@ -58,9 +59,18 @@ class Watch:
         self._memory_limit = memory_limit
         self._task_limit = task_limit
         self._limits = limits
+        self._paused = False
+        self._next_count = 0.0
+        self._signals = threading.Lock()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
+
+    def pause(self, paused: bool) -> None:
+        """Stop all that the child runs, or let it go on."""
+        with self._signals:
+            self._paused = paused
+            self._signal(signal.SIGSTOP if paused else signal.SIGCONT)
 
     def stop(self) -> None:
         """Look no more."""
@@ -90,14 +100,33 @@ class Watch:
             return ""
         resident = taken.resident
         if len(pids) > 1:
-            shared_out = proportional_memory(pids)
-            resident = taken.resident if shared_out is None else shared_out
+            if time.monotonic() < self._next_count:
+                return ""
+            start = time.monotonic()
+            resident = self._own_memory(pids)
+            self._next_count = time.monotonic() + 10 * (time.monotonic() - start)
         if resident <= self._memory_limit:
             return ""
         return (
             f"took {resident / _GIB:.1f} GiB of memory, "
             f"more than the limit of {self._memory_limit / _GIB:.1f} GiB"
         )
+
+    def _own_memory(self, pids: set[int]) -> int:
+        """Resident bytes of processes that share pages.
+
+        They are stopped meanwhile: counting takes milliseconds a process, and a fork bomb would
+        leave the judge no time for it.
+        """
+        with self._signals:
+            self._signal(signal.SIGSTOP)
+            shared_out = proportional_memory(pids)
+            if not self._paused:
+                self._signal(signal.SIGCONT)
+        return usage(pids).resident if shared_out is None else shared_out
+
+    def _signal(self, number: signal.Signals) -> None:
+        signal_all(self._find, number)
 
     def _folder_too_full(self) -> str:
         size, files = folder_size(self._folder, self._limits.folder_files)
