@@ -24,7 +24,7 @@ from judge.sandbox.kinds import Kind, Sandbox, SandboxError, choose_sandbox
 from judge.sandbox.watch import ResourceLimits, folder_size
 from judge.verdict import Verdict
 from tests.make_record import make_record
-from tests.trial import GIB, ROOT, put_on_trial, verdict_cases, write_submission
+from tests.trial import GIB, ROOT, VERDICT_CASES, put_on_trial, verdict_cases, write_submission
 
 PROBES = Path(__file__).with_name("probes.py")
 FORWARD = "def gdn_prefill_forward(q, k, v, g_cumsum, beta, A, initial_state=None):\n"
@@ -265,7 +265,7 @@ def test_record_and_stderr_say_that_there_is_no_sandbox() -> None:
     done = CliRunner().invoke(
         main,
         [
-            *("--sandbox", "off", "--device", "cpu", "--case", "short_tail_state"),
+            *("--sandbox", "off", "--device", "cpu", "--cases", str(VERDICT_CASES)),
             *("--baseline", "none", "--output-format", "json"),
         ],
     )
