@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import shutil
+import stat
 import subprocess
 import sys
 import tempfile
 from importlib import metadata
 from pathlib import Path
 
+from judge.sandbox.tree import walk
+
 CACHE_VARIABLE = "GDN_JUDGE_CACHE"
 TARGET_VARIABLES = ("TILELANG_TARGET", "TILELANG_DEFAULT_TARGET")
 """What TileLang 0.1.9 and later versions read their target from; part of a kernel's cache key."""
 
+_UNFINISHED = "tmp"
+_MAX_CACHE_BYTES = 2**30
+_MAX_CACHE_FILES = 50_000
 _ROOT = Path(__file__).resolve().parents[1]
 _KERNEL_SOURCE = _ROOT / "reference" / "preprocess_tilelang.py"
 _COMPILE = (
@@ -41,6 +49,9 @@ def cache_root() -> Path:
 def check_cache_root() -> None:
     """Make the cache folder. Raises CacheError where nothing can be written there."""
     try:
+        if not cache_root().exists():
+            cache_root().parent.mkdir(parents=True, exist_ok=True)
+            cache_root().mkdir(mode=0o700, exist_ok=True)  # closed to the accounts of children
         log_folder().mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=log_folder()):
             pass
@@ -87,19 +98,55 @@ def compile_judge_kernels() -> dict[str, bytes]:
     return _contents(judge_kernels())
 
 
-def submission_caches(digest: str) -> dict[str, str]:
-    """Environment variables that send what a submission compiles into a folder of its own.
+def submission_cache(digest: str) -> Path:
+    """Where what a submission compiles is kept, by its content and the compilers' versions.
 
-    The folder is keyed by the submission's content and by the compilers' versions.
+    No child sees this folder: each works on a copy, which the judge saves when the child has
+    ended. What hostile code writes there reaches children of that same content only.
     """
-    folder = cache_root() / "submissions" / digest[:24] / _compilers()
+    return cache_root() / "submissions" / digest[:24] / _compilers()
+
+
+def compiler_variables(cache: Path) -> dict[str, str]:
+    """Environment variables that send what a child compiles into folders below `cache`."""
     return {
-        "TILELANG_CACHE_DIR": str(folder / "tilelang"),
-        "TILELANG_TMP_DIR": str(folder / "tilelang" / "tmp"),
-        "TRITON_CACHE_DIR": str(folder / "triton"),
-        "TORCH_EXTENSIONS_DIR": str(folder / "torch_extensions"),
-        "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
+        "TILELANG_CACHE_DIR": str(cache / "tilelang"),
+        "TILELANG_TMP_DIR": str(cache / "tilelang" / _UNFINISHED),
+        "TRITON_CACHE_DIR": str(cache / "triton"),
+        "TORCH_EXTENSIONS_DIR": str(cache / "torch_extensions"),
+        "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
+        "CUDA_CACHE_PATH": str(cache / "cuda"),
     }
+
+
+def load_submission_cache(digest: str, target: Path) -> None:
+    """Copy what is kept for a submission into a child's folder."""
+    target.mkdir()
+    kept = submission_cache(digest)
+    if kept.is_dir():
+        shutil.copytree(kept, target, dirs_exist_ok=True)
+
+
+def save_submission_cache(digest: str, source: Path, uid: int | None) -> None:
+    """Keep what a child that has ended left in its copy: regular files that are new or changed.
+
+    uid: the child's account, None for the judge's; files of any other account are another file's
+    second name, and left. A disk that takes no more ends it quietly: a cache is no result.
+    """
+    kept = submission_cache(digest)
+    room = _MAX_CACHE_BYTES
+    with contextlib.suppress(OSError):
+        for number, entry in enumerate(walk(source)):
+            found = entry.stat(follow_symlinks=False)
+            path = Path(entry.path).relative_to(source)
+            if not stat.S_ISREG(found.st_mode) or _is_unfinished(path):
+                continue
+            room -= found.st_size
+            if room < 0 or number > _MAX_CACHE_FILES:
+                return
+            target = kept / path
+            if found.st_uid in (uid, os.geteuid()) and not _same(target, found):
+                _copy_whole(Path(entry.path), target)
 
 
 def write_files(files: dict[str, bytes], folder: Path) -> None:
@@ -126,6 +173,32 @@ def _compilers() -> str:
         return f"tilelang-{metadata.version('tilelang')}"
     except metadata.PackageNotFoundError:
         return "tilelang-none"
+
+
+def _is_unfinished(path: Path) -> bool:
+    """Whether a path is of a file in the making, or of a lock whose holder has ended."""
+    return _UNFINISHED in path.parts or path.name == "lock"
+
+
+def _same(target: Path, found: os.stat_result) -> bool:
+    try:
+        kept = target.stat()
+    except OSError:
+        return False
+    return (kept.st_size, kept.st_mtime_ns) == (found.st_size, found.st_mtime_ns)
+
+
+def _copy_whole(source: Path, target: Path) -> None:
+    """Copy a file so that no reader ever meets half of it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, unfinished = tempfile.mkstemp(dir=target.parent, prefix=".unfinished-")
+    os.close(descriptor)
+    try:
+        shutil.copy2(source, unfinished, follow_symlinks=False)
+        Path(unfinished).replace(target)
+    except OSError:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
 
 
 def _contents(folder: Path) -> dict[str, bytes]:

@@ -8,13 +8,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Protocol as Interface
 
 import torch
 
 from judge import __version__, rules
-from judge.caches import log_folder, submission_caches
+from judge.caches import log_folder, submission_cache
 from judge.case import Case
 from judge.check_report import (
     CHECK_SCHEMA_VERSION,
@@ -33,6 +32,7 @@ from judge.child.protocol import Checked, Compiled
 from judge.environment import installed_version, nvcc_version
 from judge.kernel_report import Launched, failed_kernel, kernel_reports
 from judge.profiles import TARGET, DeviceProfile
+from judge.sandbox.kinds import Sandbox
 from judge.submission import Submission
 from judge.text import plain
 from judge.threads import available_cores
@@ -58,6 +58,7 @@ class CheckPlan:
     cases: Sequence[tuple[str, Case]]
     profile: DeviceProfile
     limits: CheckLimits
+    sandbox: Sandbox
 
 
 class CheckProgress(Interface):
@@ -112,6 +113,7 @@ class _Check:
             threads=self._cores,
             memory_limit=default_memory_limit(),
             profile=plan.profile,
+            sandbox=plan.sandbox,
         )
         self._session = CheckSession(plan.submission, options, plan.limits, self._log)
         self._session.start()
@@ -176,7 +178,7 @@ class _Check:
             torch=str(torch.__version__),
             nvcc=nvcc_version(),
             target=TARGET,
-            cache=str(Path(submission_caches(plan.submission.digest)["TILELANG_CACHE_DIR"])),
+            cache=str(submission_cache(plan.submission.digest) / "tilelang"),
             kernels=self._kernels,
             cases=self._cases,
             verdict=self._verdict(interrupted),

@@ -29,6 +29,7 @@ from judge.grading import Plan, grade
 from judge.progress import TerminalProgress
 from judge.record import Record, to_json
 from judge.repetitions import Repetitions
+from judge.sandbox.kinds import MODES, SANDBOX_HELP, SandboxError, choose_sandbox
 from judge.submission import SubmissionError, find_submission
 from judge.suites import CaseFileError, load_suites, select_cases
 from judge.text import plain
@@ -107,6 +108,7 @@ def _finite(context: click.Context, option: click.Parameter, value: float) -> fl
     help="strict: new inputs at every call, audits, the judge's own clock beside the child's. lab: "
     "the lab's plain loop. Default: strict, lab under a profiler.",
 )
+@click.option("--sandbox", type=click.Choice(MODES), default="auto", help=SANDBOX_HELP)
 @click.option("--no-gate", is_flag=True, help="Practice: failed correctness cases cost nothing.")
 @click.pass_context
 def main(
@@ -123,6 +125,7 @@ def main(
     timeout: float,
     baseline: str,
     protocol: str | None,
+    sandbox: str,
     no_gate: bool,
 ) -> None:
     """Grade a Gated DeltaNet prefill submission: is it right, how fast is it, what does it score.
@@ -139,7 +142,10 @@ def main(
         torch_device = choose_device(device)
         environment = capture(torch_device)
         check_cache_root()
+        contained = choose_sandbox(sandbox, followed_by_profiler())
         choice = choose(baseline, [case for _, case in cases], environment, CASES / "checkpoints")
+    if contained.note:
+        _say(contained.note)
     count = DEFAULT_COUNT[torch_device.type]
     child_device, visible_devices = child_view(torch_device)
     plan = Plan(
@@ -153,6 +159,8 @@ def main(
             visible_devices=visible_devices,
             threads=available_cores(),
             memory_limit=default_memory_limit(),
+            sandbox=contained,
+            gpu=gpu_identity(torch_device) if torch_device.type == "cuda" else "",
         ),
         seed=seed,
         count=Repetitions(
@@ -239,11 +247,17 @@ def _exit_status(record: Record) -> int:
     return 0 if all(result.verdict is Verdict.PASS for result in record.results) else 1
 
 
+_USAGE_ERRORS = (
+    *(CaseFileError, SubmissionError, DeviceError),
+    *(BaselineError, CacheError, SandboxError),
+)
+
+
 @contextmanager
 def _usage_errors() -> Iterator[None]:
     try:
         yield
-    except (CaseFileError, SubmissionError, DeviceError, BaselineError, CacheError) as error:
+    except _USAGE_ERRORS as error:
         raise _WrongUsage(plain(str(error), 1000)) from None
 
 

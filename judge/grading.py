@@ -23,6 +23,7 @@ from judge.caches import ceilings_folder, log_folder
 from judge.case import Case, Suite
 from judge.child.log import ChildLog
 from judge.child.process import ChildOptions
+from judge.device_probe import DeviceLost, device_problem
 from judge.environment import toolchain_note
 from judge.floor import floor_ms, known_ceilings
 from judge.record import (
@@ -93,7 +94,7 @@ def grade(plan: Plan, progress: Progress) -> Record:
         for number, (suite, case) in enumerate(plan.cases, start=1):
             progress.case(number, len(plan.cases), case.name)
             run.judge(suite, case)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, DeviceLost):
         interrupted = True
         _ignore_further_interrupts()
     finally:
@@ -117,7 +118,7 @@ class _Run:
         self._created = datetime.now(UTC)
         self._results: list[CaseResult] = []
         self._measured: dict[str, Timing] = {}
-        self._notes = [plan.choice.reason] if plan.choice.reason else []
+        self._notes = [note for note in (plan.child.sandbox.note, plan.choice.reason) if note]
         for suite in plan.suites:
             note = toolchain_note(suite.tilelang, plan.environment.tilelang)
             if note and note not in self._notes:
@@ -154,6 +155,8 @@ class _Run:
         """Judge one case. Where the judge itself fails, that is the case's NOT_RUN, and told."""
         try:
             result = self._judge(suite, case)
+        except DeviceLost:
+            raise
         except Exception as error:
             self._log.heading(traceback.format_exc())
             detail = plain(f"the judge failed: {type(error).__name__}: {error}")
@@ -162,6 +165,15 @@ class _Run:
                 session.drop_child()
         self._results.append(result)
         self._progress.done(result)
+        if result.verdict in (Verdict.CRASH, Verdict.TIMEOUT):
+            self._check_device()
+
+    def _check_device(self) -> None:
+        """Raise DeviceLost, and note why, where the device does not answer after a killed child."""
+        problem = device_problem(self._plan.device)
+        if problem:
+            self._notes.append(f"the run ends here: {problem}")
+            raise DeviceLost(problem)
 
     def _judge(self, suite: str, case: Case) -> CaseResult:
         plan = self._plan
@@ -179,6 +191,7 @@ class _Run:
                 self._notes.append(
                     f"no baseline for {case.name}: {baseline.verdict}: {baseline.detail}"
                 )
+                self._check_device()
         result = self._judge_alone(self._session, suite, case, known, terms)
         result.seconds["reference"] = round(reference_s, 6)
         return result
@@ -259,6 +272,7 @@ class _Run:
                 official=on_cuda,
                 timeout_s=plan.limits.run,
                 name="strict" if plan.strict else "lab",
+                sandbox=str(plan.child.sandbox.kind),
             ),
             baseline=baseline,
             results=results,

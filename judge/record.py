@@ -10,6 +10,8 @@ from judge.case import Case
 from judge.verdict import Rules, Verdict
 
 SCHEMA_VERSION = 2
+READABLE_VERSIONS = (1, 2)
+"""What version 2 added has defaults, so that records of version 1 still load."""
 
 
 @dataclass
@@ -156,6 +158,7 @@ class Protocol:
     """How the cases were run.
 
     name: strict or lab. clock: cuda_events or host_clock; official is False on the host's clock.
+    sandbox: bubblewrap, unprivileged user or none; empty in records that did not say.
     """
 
     warmup: int
@@ -165,6 +168,7 @@ class Protocol:
     official: bool
     timeout_s: float
     name: str = "lab"
+    sandbox: str = ""
 
 
 @dataclass
@@ -226,14 +230,13 @@ def to_json(record: Record) -> str:
 def from_json(text: str | bytes) -> Record:
     """The record that `to_json` wrote.
 
-    Records of schema version 1 lack the fields that the strict protocol added; those then hold
-    their defaults. Raises msgspec.ValidationError where a field is missing or of another type, and
-    ValueError where the record was written under a later schema version.
+    Raises msgspec.ValidationError where a field is missing or of another type, and ValueError
+    where the record was written under a schema version that is not among READABLE_VERSIONS.
     """
     record = msgspec.json.decode(text, type=Record)
-    if not 1 <= record.schema_version <= SCHEMA_VERSION:
+    if record.schema_version not in READABLE_VERSIONS:
+        versions = " and ".join(map(str, READABLE_VERSIONS))
         raise ValueError(
-            f"record has schema version {record.schema_version}, "
-            f"this judge reads 1 to {SCHEMA_VERSION}"
+            f"record has schema version {record.schema_version}, this judge reads {versions}"
         )
     return record

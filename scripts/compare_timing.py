@@ -29,19 +29,21 @@ from judge.audit import AUDITS, Answers, AuditSeeds, answers
 from judge.caches import (
     ceilings_folder,
     compile_judge_kernels,
+    compiler_variables,
     judge_kernels,
-    submission_caches,
+    submission_cache,
 )
 from judge.case import Case
 from judge.child.calls import on_one_core
 from judge.child.log import ChildLog
 from judge.child.process import ChildOptions, default_memory_limit
-from judge.device import child_view, choose_device
+from judge.device import child_view, choose_device, gpu_identity
 from judge.floor import floor_ms, known_ceilings
 from judge.grading import NULL_COUNT
 from judge.problem import make_inputs
 from judge.reference_run import null_submission
 from judge.repetitions import Repetitions
+from judge.sandbox.kinds import choose_sandbox
 from judge.session import Session
 from judge.strict_protocol import Terms
 from judge.submission import ENTRY, find_submission
@@ -76,14 +78,18 @@ def main(submission: Path, names: tuple[str, ...], rounds: int, csv_path: Path |
     cases = [case for case in load_suite(PUBLIC).cases if not names or case.name in names]
     os.environ["TILELANG_CACHE_DIR"] = str(judge_kernels())
     preprocess = preprocess_for(device)
-    os.environ.update(submission_caches(find_submission(submission).digest))
+    os.environ.update(compiler_variables(submission_cache(find_submission(submission).digest)))
     bare = BareLoop(_import_function(submission), preprocess, device)
     rows: list[dict[str, str]] = []
     click.echo(" ".join(f"{column:>16}" for column in COLUMNS))
     with tempfile.TemporaryDirectory() as folder:
         log = ChildLog(Path(folder) / "log.txt")
         child, visible = child_view(device)
-        options = ChildOptions(child, visible, available_cores(), default_memory_limit(), kernels)
+        options = ChildOptions(
+            *(child, visible, available_cores(), default_memory_limit(), kernels),
+            sandbox=choose_sandbox("auto"),
+            gpu=gpu_identity(device),
+        )
         found = find_submission(submission)
         lab, strict, null = (
             Session(one, options, Limits(), log, lambda phase: None, strict=is_strict)

@@ -28,7 +28,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from judge.audit import AUDIT_FACTOR, AUDITS
-from judge.caches import compile_judge_kernels, judge_kernels, submission_caches
+from judge.caches import compile_judge_kernels, compiler_variables, judge_kernels, submission_cache
 from judge.case import Case
 from judge.checking import check_result
 from judge.problem import make_inputs
@@ -73,7 +73,7 @@ def measure(path: Path, suite: str, case: Case, seeds: int) -> list[Row]:
     device = torch.device("cuda")
     os.environ["TILELANG_CACHE_DIR"] = str(judge_kernels())
     preprocess = preprocess_for(device)
-    os.environ.update(submission_caches(find_submission(path).digest))
+    os.environ.update(compiler_variables(submission_cache(find_submission(path).digest)))
     sys.path.insert(0, str(path))
     function = importlib.import_module(ENTRY.removesuffix(".py")).gdn_prefill_forward
     rows = []

@@ -9,6 +9,7 @@ from judge.check import CheckPlan, check
 from judge.check_report import CheckReport
 from judge.check_session import CheckLimits
 from judge.profiles import PROFILES
+from judge.sandbox.kinds import choose_sandbox
 from judge.submission import find_submission
 from judge.suites import load_suite
 
@@ -39,5 +40,6 @@ def checked(
         cases=[("smoke", case) for case in cases or smoke_cases()[:1]],
         profile=PROFILES[profile],
         limits=limits or CheckLimits(),
+        sandbox=choose_sandbox("auto"),
     )
     return check(plan, Silent())

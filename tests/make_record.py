@@ -138,6 +138,7 @@ def make_record(
             clock="cuda_events" if official else "host_clock",
             official=official,
             timeout_s=60.0,
+            sandbox="bubblewrap",
         ),
         baseline=public_baseline(),
         results=results,

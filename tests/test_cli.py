@@ -16,6 +16,7 @@ import torch
 from click.testing import CliRunner, Result
 
 from judge.audit import Answers, answers
+from judge.caches import CACHE_VARIABLE
 from judge.case import Case
 from judge.cli import main
 from judge.record import from_json
@@ -190,13 +191,7 @@ def test_interrupt_prints_finished_cases_ends_children_and_exits_130(tmp_path: P
     body = WRONG.replace("output * 2", "output").replace(
         "    return", "    if not first_case(q): hang()\n    return"
     )
-    marker = tmp_path / "hanging"
-    hang = (
-        "def hang():\n"
-        "    import time\n"
-        f"    open({str(marker)!r}, 'w').close()\n"
-        "    time.sleep(99)\n"
-    )
+    hang = "def hang():\n    import time\n    print('hanging', flush=True)\n    time.sleep(99)\n"
     path = write_submission(tmp_path / "s", hang + body)
     process = subprocess.Popen(
         command("--submission", path, "--output-format", "csv"),
@@ -204,15 +199,12 @@ def test_interrupt_prints_finished_cases_ends_children_and_exits_130(tmp_path: P
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env=os.environ | {CACHE_VARIABLE: str(tmp_path / "cache")},
         # a test run in the background ignores SIGINT, and its children would inherit that
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    deadline = time.monotonic() + 90
-    while not marker.exists():
-        assert time.monotonic() < deadline
-        assert process.poll() is None
-        time.sleep(0.1)
-    children = _children_of(process.pid)
+    _wait_until_hanging(process, tmp_path / "cache")
+    children = _descendants_of(process.pid)
     assert children
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=30)
@@ -227,20 +219,17 @@ def test_interrupt_prints_finished_cases_ends_children_and_exits_130(tmp_path: P
 
 
 def test_a_killed_judge_leaves_no_child(tmp_path: Path) -> None:
-    marker = tmp_path / "hanging"
-    body = f"import time\nopen({str(marker)!r}, 'w').close()\ntime.sleep(99)\n"
+    body = "import time\nprint('hanging', flush=True)\ntime.sleep(99)\n"
     path = write_submission(tmp_path / "s", body)
     process = subprocess.Popen(
         command("--submission", path),
         cwd=ROOT,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        env=os.environ | {CACHE_VARIABLE: str(tmp_path / "cache")},
     )
-    deadline = time.monotonic() + 90
-    while not marker.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    children = _children_of(process.pid)
+    _wait_until_hanging(process, tmp_path / "cache")
+    children = _descendants_of(process.pid)
     assert children
     process.kill()
     process.wait()
@@ -262,6 +251,20 @@ def test_piped_output_holds_no_escapes_and_no_progress() -> None:
     assert finished.returncode == 0
     assert "\x1b" not in finished.stdout + finished.stderr
     assert "·" not in finished.stderr
+
+
+def _wait_until_hanging(judge: subprocess.Popen, cache: Path) -> None:
+    """Until the submission has said so in its log, the only file that it reaches."""
+    deadline = time.monotonic() + 90
+    while not any("hanging" in log.read_text() for log in cache.glob("logs/*submission*.log")):
+        assert time.monotonic() < deadline
+        assert judge.poll() is None
+        time.sleep(0.1)
+
+
+def _descendants_of(parent: int) -> list[int]:
+    children = _children_of(parent)
+    return children + [further for child in children for further in _descendants_of(child)]
 
 
 def _children_of(parent: int) -> list[int]:

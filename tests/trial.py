@@ -19,6 +19,8 @@ from judge.grading import NULL_COUNT
 from judge.record import CaseResult
 from judge.reference_run import null_submission
 from judge.repetitions import Repetitions
+from judge.sandbox.kinds import Sandbox, choose_sandbox
+from judge.sandbox.watch import ResourceLimits
 from judge.session import Session
 from judge.strict_protocol import Terms
 from judge.submission import Submission, find_submission
@@ -33,6 +35,7 @@ SEED = 42
 AUDIT_SEEDS = AuditSeeds()
 COUNT = Repetitions(warmup=1, repetitions=2)
 LIMITS = Limits()
+CHILD_LIMITS = ResourceLimits()
 GIB = 2**30
 
 
@@ -98,14 +101,18 @@ def new_session(
     memory_limit: int = 12 * GIB,
     device: str = "cpu",
     strict: bool = True,
+    sandbox: Sandbox | None = None,
+    child_limits: ResourceLimits = CHILD_LIMITS,
 ) -> Session:
-    """A session as a run makes it, its child on one thread."""
+    """A session as a run makes it, its child on one thread. sandbox: None for the best there is."""
     options = ChildOptions(
         device=device,
         visible_devices="" if device == "cpu" else None,
         threads=1,
         memory_limit=memory_limit,
         judge_kernels={} if device == "cpu" else compile_judge_kernels(),
+        sandbox=sandbox or choose_sandbox("auto"),
+        limits=child_limits,
     )
     return Session(submission, options, limits, log, lambda phase: None, strict=strict)
 
@@ -120,8 +127,13 @@ def put_on_trial(
     count: Repetitions = COUNT,
     device: str = "cpu",
     strict: bool = False,
+    sandbox: Sandbox | None = None,
+    child_limits: ResourceLimits = CHILD_LIMITS,
 ) -> tuple[list[CaseResult], Session, ChildLog]:
-    """Judge every case with one session, as a run does; the log stays open for reading."""
+    """Judge every case with one session, as a run does; the log stays open for reading.
+
+    sandbox: None for the best there is.
+    """
     log = ChildLog(tmp_path / "log.txt")
     session = new_session(
         find_submission(path),
@@ -130,6 +142,8 @@ def put_on_trial(
         memory_limit=memory_limit,
         device=device,
         strict=strict,
+        sandbox=sandbox,
+        child_limits=child_limits,
     )
     try:
         results = [

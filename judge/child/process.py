@@ -6,7 +6,6 @@ import contextlib
 import os
 import re
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -18,7 +17,13 @@ from pathlib import Path
 
 import msgspec
 
-from judge.caches import TARGET_VARIABLES, submission_caches, write_files
+from judge.caches import (
+    TARGET_VARIABLES,
+    compiler_variables,
+    load_submission_cache,
+    save_submission_cache,
+    write_files,
+)
 from judge.child.log import ChildLog
 from judge.child.protocol import (
     HEADER_BYTES,
@@ -30,14 +35,26 @@ from judge.child.protocol import (
     message_length,
 )
 from judge.profiles import TARGET, DeviceProfile
+from judge.sandbox.accounts import Account, take_account
+from judge.sandbox.confine import Confinement, confinement_json
+from judge.sandbox.kinds import Kind, Sandbox, counts_own_tasks, isolated
+from judge.sandbox.processes import adopt_orphans, descendants, orphans, reap, signal_all
+from judge.sandbox.tree import give, remove
+from judge.sandbox.view import Mounts, bubblewrap_command, gpu_files
+from judge.sandbox.watch import ResourceLimits, Watch
 from judge.submission import STUDENT_FOLDER, Submission
 
 _ROOT = Path(__file__).resolve().parents[2]
 _START = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from judge.sandbox.confine import confine; confine(sys.argv.pop()); "
     "from judge.child.worker import main; main(int(sys.argv[2]), sys.argv[3])"
 )
-_SECRET_VARIABLE = re.compile(r"TOKEN|SECRET|PASSW|CREDENTIAL|API_?KEY|PRIVATE_?KEY", re.IGNORECASE)
+_SECRET_VARIABLE = re.compile(
+    r"TOKEN|SECRET|PASSW|CREDENTIAL|(API|ACCESS|PRIVATE)_?KEY|AUTH|COOKIE|^GDN_JUDGE_",
+    re.IGNORECASE,
+)
+_SECRET_VALUE = re.compile(r"://[^/\s@]*:[^/\s@]*@")  # a password inside a URL
 # Set by ncu and nsys for the processes that they follow; none is a secret, though one is called
 # NV_TPS_LAUNCH_TOKEN.
 _PROFILER_VARIABLES = (
@@ -46,8 +63,12 @@ _PROFILER_VARIABLES = (
 )
 _POLL_S = 0.05
 _EXIT_WAIT_S = 2.0
+_KILL_WAIT_S = 10.0
 _PROFILED_EXIT_WAIT_S = 60.0
-_OOM_SCORE = "900"
+_SIGNALLED = 128  # bubblewrap exits with this plus the signal that ended its child
+_TASK_MARGIN = 32
+_USER = "submission"
+_live: set[int] = set()  # process ids of this judge's children
 
 
 class ChildError(Exception):
@@ -55,7 +76,7 @@ class ChildError(Exception):
 
 
 class ChildDied(ChildError):
-    """It ended: by a signal, by an exit status, or killed for the memory it took."""
+    """It ended: by a signal, by an exit status, or killed for what it took."""
 
 
 class ChildTimeout(ChildError):
@@ -70,6 +91,8 @@ class ChildOptions:
     leave it as it is. threads: CPU threads. memory_limit: resident bytes above which it is killed.
     judge_kernels: contents of the judge's compiled kernels, by path.
     profile: the device that the submission is checked for, None where it is graded.
+    sandbox: what contains the child. gpu: UUID of the device, empty where there is none.
+    limits: what else it may take.
     """
 
     device: str
@@ -78,6 +101,9 @@ class ChildOptions:
     memory_limit: int
     judge_kernels: dict[str, bytes] = field(default_factory=dict)
     profile: DeviceProfile | None = None
+    sandbox: Sandbox = field(kw_only=True)
+    gpu: str = ""
+    limits: ResourceLimits = field(default_factory=ResourceLimits)
 
 
 def default_memory_limit() -> int:
@@ -95,13 +121,21 @@ class Child:
     """A live process that holds one submission."""
 
     def __init__(self, submission: Submission, options: ChildOptions, log: ChildLog) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="gdn-judge-"))
-        self._memory_limit = options.memory_limit
+        self._digest = submission.digest
+        self._sandbox = options.sandbox
+        # under bubblewrap the sandbox's first process adopts orphans; a profiler's are its own
+        self._adopts = self._sandbox.confined and not isolated(self._sandbox)
+        self._account: Account | None = None
+        self._watch: Watch | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._folder = Path(tempfile.mkdtemp(prefix="gdn-judge-"))
+        self._cache = self._folder / "cache"
         try:
-            write_files(submission.files, self._folder / STUDENT_FOLDER)
-            kernels = self._folder / "judge_kernels"
-            write_files(options.judge_kernels, kernels)
+            if self._sandbox.own_account:
+                self._account = take_account()
+                if self._adopts:  # a judge that was killed may have left some
+                    self._account.end_processes()
+            kernels = self._make_folder(submission, options)
             targets = dict.fromkeys(TARGET_VARIABLES, TARGET) if options.profile else {}
             settings = {
                 "device": options.device,
@@ -109,10 +143,13 @@ class Child:
                 "entry": submission.entry,
                 "threads": options.threads,
                 "judge_root": str(_ROOT),
-                "environment": submission_caches(submission.digest) | targets,
+                "environment": compiler_variables(self._cache) | targets,
                 "profile": options.profile,
             }
             environment = self._environment(options, kernels)
+            prefix = self._prefix(options, environment)
+            if self._adopts:
+                adopt_orphans()
             self._channel, theirs = socket.socketpair()
             read_fd, write_fd = os.pipe()
             self._log_thread = log.drain(read_fd)
@@ -120,9 +157,10 @@ class Child:
                 try:
                     self._process = subprocess.Popen(
                         [
-                            *(sys.executable, "-P", "-u", "-c", _START),
+                            *(*prefix, sys.executable, "-P", "-u", "-c", _START),
                             *(str(_ROOT), str(theirs.fileno())),
                             msgspec.json.encode(settings).decode(),
+                            confinement_json(self._confinement(options)),
                         ],
                         stdin=subprocess.DEVNULL,
                         stdout=write_fd,
@@ -134,9 +172,17 @@ class Child:
                     )
                 finally:
                     os.close(write_fd)
+            _live.add(self._process.pid)
             self._channel.setblocking(False)
-            with contextlib.suppress(OSError):
-                Path(f"/proc/{self._process.pid}/oom_score_adj").write_text(_OOM_SCORE)
+            if self._sandbox.confined:
+                self._watch = Watch(
+                    self._processes,
+                    self._end_processes,
+                    self._folder,
+                    options.memory_limit,
+                    options.limits.for_threads(options.threads),
+                    options.limits,
+                )
         except BaseException:
             self.kill()
             raise
@@ -166,9 +212,11 @@ class Child:
         return self._read(count, time.monotonic() + limit_s)
 
     def pause(self, paused: bool) -> None:
-        """Stop the child's process group, or let it go on."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGSTOP if paused else signal.SIGCONT)
+        """Stop all that the child runs, or let it go on."""
+        if self._watch is not None:
+            self._watch.pause(paused)
+        else:
+            signal_all(self._processes, signal.SIGSTOP if paused else signal.SIGCONT)
 
     def close(self) -> None:
         """Ask the child to end, then make sure."""
@@ -183,34 +231,106 @@ class Child:
         self.kill()
 
     def kill(self) -> None:
-        """End the child and its process group at once, and remove its folder."""
+        """End the child and all that it started at once; keep its cache, remove its folder."""
+        if self._watch is not None:
+            self._watch.stop()
+        ended = True
         if self._process is not None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+            self._end_processes()
+            try:
+                self._process.wait(_KILL_WAIT_S)
+            except subprocess.TimeoutExpired:  # the kernel waits for a device that hangs
+                ended = False
+            reap(self._orphans())
+            _live.discard(self._process.pid)
             self._channel.close()
             self._log_thread.join(_EXIT_WAIT_S)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if not ended:
+            return
+        uid = self._account.uid if self._account else None
+        if self._cache.is_dir():
+            save_submission_cache(self._digest, self._cache, uid)
+        remove(self._folder)
+        if self._account is not None:
+            for path in self._account.leftovers():
+                remove(path)
+            self._account.release()
+            self._account = None
+
+    def _make_folder(self, submission: Submission, options: ChildOptions) -> Path:
+        """Fill the child's folder; the folder of the judge's kernels in it."""
+        kernels = self._folder / "judge_kernels"
+        write_files(submission.files, self._folder / STUDENT_FOLDER)
+        write_files(options.judge_kernels, kernels)
+        load_submission_cache(self._digest, self._cache)
+        (self._folder / "tmp").mkdir()
+        if self._account is not None:
+            give(self._folder, self._account.uid)
+        return kernels
 
     def _environment(self, options: ChildOptions, kernels: Path) -> dict[str, str]:
         environment = {
             name: value
             for name, value in os.environ.items()
-            if name.startswith(_PROFILER_VARIABLES) or not _SECRET_VARIABLE.search(name)
+            if name.startswith(_PROFILER_VARIABLES)
+            or not (_SECRET_VARIABLE.search(name) or _SECRET_VALUE.search(value))
         }
-        temporary = self._folder / "tmp"
-        temporary.mkdir()
         if not followed_by_profiler():  # its library in the child meets it in their common TMPDIR
-            environment["TMPDIR"] = str(temporary)
+            environment["TMPDIR"] = str(self._folder / "tmp")
+            environment |= {"HOME": str(self._folder), "USER": _USER, "LOGNAME": _USER}
         environment |= {
             "TILELANG_CACHE_DIR": str(kernels),
             "TILELANG_TMP_DIR": str(kernels / "tmp"),
+            "CUDA_CACHE_PATH": compiler_variables(self._cache)["CUDA_CACHE_PATH"],
             "OMP_NUM_THREADS": str(options.threads),
             "PYTHONDONTWRITEBYTECODE": "1",
         }
         if options.visible_devices is not None:
             environment["CUDA_VISIBLE_DEVICES"] = options.visible_devices
         return environment
+
+    def _prefix(self, options: ChildOptions, environment: dict[str, str]) -> list[str]:
+        """Bubblewrap's command line, where it is the sandbox."""
+        if self._sandbox.kind is not Kind.BUBBLEWRAP:
+            return []
+        devices, others_hidden = ([], False)
+        if options.device != "cpu" and options.profile is None:
+            devices, others_hidden = gpu_files(options.gpu)
+        if others_hidden:  # an index would count the GPUs that are left
+            environment["CUDA_VISIBLE_DEVICES"] = f"GPU-{options.gpu}"
+        mounts = Mounts(self._folder, devices)
+        return bubblewrap_command(self._sandbox.bwrap, mounts, self._sandbox.own_account)
+
+    def _confinement(self, options: ChildOptions) -> Confinement:
+        if not self._sandbox.confined:
+            return Confinement(confined=False)
+        limits = options.limits
+        return Confinement(
+            uid=self._account.uid if self._account else None,
+            # a little above what the watch allows, so that the watch can say what was too much
+            tasks=limits.for_threads(options.threads) + _TASK_MARGIN
+            if counts_own_tasks(self._sandbox)
+            else None,
+            cpu_s=limits.cpu_s * options.threads,
+            open_files=limits.open_files,
+            file_bytes=limits.file_bytes,
+        )
+
+    def _processes(self) -> set[int]:
+        return descendants([self._process.pid, *self._orphans()])
+
+    def _orphans(self) -> set[int]:
+        if not self._adopts:
+            return set()
+        return orphans(self._account.uid if self._account else None, _live)
+
+    def _end_processes(self) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        if not isolated(self._sandbox):
+            if self._account is not None:
+                self._account.end_processes()
+            signal_all(self._processes, signal.SIGKILL)
 
     def _read(self, count: int, deadline: float) -> bytearray:
         data = bytearray(count)
@@ -231,31 +351,24 @@ class Child:
                 position += received
             elif ended:
                 raise self._death()
-            else:
-                self._check_memory()
         return data
-
-    def _check_memory(self) -> None:
-        try:
-            fields = Path(f"/proc/{self._process.pid}/statm").read_text().split()
-        except OSError:
-            return
-        resident = int(fields[1]) * os.sysconf("SC_PAGE_SIZE") if len(fields) > 1 else 0
-        if resident > self._memory_limit:
-            raise ChildDied(
-                f"took {resident / 2**30:.1f} GiB of memory, "
-                f"more than the limit of {self._memory_limit / 2**30:.1f} GiB"
-            )
 
     def _death(self) -> ChildDied:
         try:
             status = self._process.wait(_EXIT_WAIT_S)
         except subprocess.TimeoutExpired:
+            status = None
+        if self._watch is not None and self._watch.excess:
+            return ChildDied(self._watch.excess)
+        if status is None:
             return ChildDied("closed its channel to the judge")
-        if status >= 0:
+        number = -status
+        if self._sandbox.kind is Kind.BUBBLEWRAP:
+            number = status - _SIGNALLED
+        if number <= 0:
             return ChildDied(f"the process exited with status {status}")
         try:
-            name = signal.Signals(-status).name
+            name = signal.Signals(number).name
         except ValueError:
-            name = str(-status)
+            name = str(number)
         return ChildDied(f"the process was ended by signal {name}")

@@ -13,6 +13,7 @@ from judge.check_report import CheckReport, check_to_json
 from judge.check_session import CheckLimits
 from judge.profiles import DEFAULT_PROFILE, PROFILES
 from judge.progress import TerminalProgress
+from judge.sandbox.kinds import MODES, SANDBOX_HELP, SandboxError, choose_sandbox
 from judge.submission import SubmissionError, find_submission
 from judge.suites import CaseFileError, load_suites, select_cases
 from judge.views.check_csv import check_csv
@@ -64,6 +65,7 @@ class _WrongUsage(click.ClickException):
     metavar="SECONDS",
     help="Limit for compiling a kernel; importing and calling have their own. Default: 600.",
 )
+@click.option("--sandbox", type=click.Choice(MODES), default="auto", help=SANDBOX_HELP)
 @click.pass_context
 def check_command(
     context: click.Context,
@@ -74,6 +76,7 @@ def check_command(
     profile_name: str,
     output_format: str,
     timeout: float,
+    sandbox: str,
 ) -> None:
     """Check the submission at PATH without a GPU: does it compile, does it fit the device.
 
@@ -85,13 +88,17 @@ def check_command(
         files = [cases_file] if cases_file else sorted(CASES.glob("*.yaml"))
         chosen = select_cases(load_suites(files), suite_names, case_names)
         submission = find_submission(path)
-    except (CaseFileError, SubmissionError) as error:
+        contained = choose_sandbox(sandbox)
+    except (CaseFileError, SubmissionError, SandboxError) as error:
         raise _WrongUsage(str(error)) from None
+    if contained.note:
+        click.echo(contained.note, err=True)
     plan = CheckPlan(
         submission=submission,
         cases=[(suite.name, case) for suite, case in chosen],
         profile=PROFILES[profile_name],
         limits=CheckLimits(compile=timeout),
+        sandbox=contained,
     )
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     progress = TerminalProgress(Console(stderr=True))

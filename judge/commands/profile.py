@@ -29,6 +29,7 @@ from judge.profiling.torch_profiler import run_torch
 from judge.profiling.view import print_report, to_csv
 from judge.progress import TerminalProgress
 from judge.record import CaseResult
+from judge.sandbox.kinds import MODES, SANDBOX_HELP, Sandbox, SandboxError, choose_sandbox
 from judge.submission import Submission, SubmissionError, find_submission
 from judge.suites import CaseFileError, load_suites, select_cases
 from judge.threads import available_cores
@@ -74,6 +75,7 @@ INTERRUPTED = 130
 )
 @click.option("--device", default="auto", metavar="auto|cuda|cuda:N|cpu", help="Default: auto.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=42, help="Default: 42.")
+@click.option("--sandbox", type=click.Choice(MODES), default="auto", help=SANDBOX_HELP)
 @click.pass_context
 def profile(
     context: click.Context,
@@ -87,6 +89,7 @@ def profile(
     cases_file: Path | None,
     device: str,
     seed: int,
+    sandbox: str,
 ) -> None:
     """Look inside a submission on one case: Nsight Compute, Nsight Systems or PyTorch's profiler.
 
@@ -100,17 +103,23 @@ def profile(
         submission = find_submission(path)
         torch_device = choose_device(device)
         chosen = choose_tool(tool, torch_device.type == "cuda")
+        contained = choose_sandbox(sandbox, followed_by_profiler=chosen != "torch")
     if tool is None:
         _say(f"profiling with {chosen}")
+    if contained.note:
+        _say(contained.note)
     stem = output / re.sub(r"[^\w-]", "_", f"{submission.name}-{case.name}-{chosen}")
     report = ProfileReport(chosen, submission.name, case.name, "", launches)
     try:
         output.mkdir(parents=True, exist_ok=True)
         if chosen == "torch":
-            result, report = _with_torch(submission, suite, case, torch_device, seed, report)
+            result, report = _with_torch(
+                submission, suite, case, torch_device, seed, contained, report
+            )
         else:
             target = Target(path, case.name, cases_file, device, seed, launches)
             result, report = _with_command(target, kernel, stem, report)
+            report = replace(report, notes=[*report.notes, contained.note])
         if result.verdict is not Verdict.PASS:
             _say(f"{case.name}: {result.verdict}: {result.detail}")
             context.exit(1)
@@ -142,6 +151,7 @@ def _with_torch(
     case: Case,
     device: torch.device,
     seed: int,
+    sandbox: Sandbox,
     report: ProfileReport,
 ) -> tuple[CaseResult, ProfileReport]:
     threads = available_cores()
@@ -162,7 +172,9 @@ def _with_torch(
                 case,
                 device=device,
                 child=ChildOptions(
-                    child_device, visible_devices, threads, default_memory_limit(), kernels
+                    *(child_device, visible_devices, threads, default_memory_limit(), kernels),
+                    sandbox=sandbox,
+                    gpu=gpu_identity(device) if on_cuda else "",
                 ),
                 seed=seed,
                 calls=report.calls,
@@ -173,7 +185,8 @@ def _with_torch(
         progress.close()
         log.close()
     name = capture(device).device_name
-    return result, replace(report, device=name, times=times, notes=_torch_notes(on_cuda, times))
+    notes = [*_torch_notes(on_cuda, times), *([sandbox.note] if sandbox.note else [])]
+    return result, replace(report, device=name, times=times, notes=notes)
 
 
 def _with_files(report: ProfileReport, stem: Path) -> ProfileReport:
@@ -225,11 +238,14 @@ def _chosen_case(cases_file: Path | None, name: str) -> tuple[str, Case]:
     return suite.name, case
 
 
+_USAGE_ERRORS = (CaseFileError, SubmissionError, DeviceError, ProfilerError, SandboxError)
+
+
 @contextmanager
 def _usage_errors() -> Iterator[None]:
     try:
         yield
-    except (CaseFileError, SubmissionError, DeviceError, ProfilerError) as error:
+    except _USAGE_ERRORS as error:
         raise _WrongUsage(str(error)) from None
 
 

@@ -21,6 +21,7 @@ def summary_lines(record: Record) -> list[tuple[str, Text]]:
         ("Rules", _rules(record)),
         ("Baseline", _baseline(record)),
         ("Timing", _timing(record)),
+        *([("Sandbox", _sandbox(record))] if record.protocol.sandbox else []),
         ("Device", _device(record)),
         ("Versions", _versions(record)),
         ("Log", _log(record)),
@@ -96,6 +97,11 @@ def _timing(record: Record) -> Text:
     if not protocol.official:
         text.append("; timing is not official", style="bold yellow")
     return text
+
+
+def _sandbox(record: Record) -> Text:
+    sandbox = record.protocol.sandbox
+    return Text(plain(sandbox, 40), style="" if sandbox == "bubblewrap" else "yellow")
 
 
 def _device(record: Record) -> Text:
