@@ -204,11 +204,10 @@ class Worker:
             self._get_ready_to_repeat()
         self._poison(self._results.pop("returned", None))
 
-        def renew(returned: object) -> None:
-            self._poison(returned)
-            self._renewal.renew(request.seed, request.gate)
-
-        timed = time_call(lambda: function(*arguments), renew, self._device)
+        self._renewal.set_seed(request.seed)
+        timed = time_call(
+            lambda: function(*arguments), lambda: self._renewal.renew(request.gate), self._device
+        )
         problem = result_problem(timed.result, self._case, self._device)
         digest = "" if problem else self._snapshot.take(timed.result)
         self._results = {"returned": timed.result, "last": self._snapshot.result}
