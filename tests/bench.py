@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -13,7 +16,7 @@ from pathlib import Path
 import torch
 
 from judge.audit import AUDITS, Answers, answers
-from judge.caches import cache_root
+from judge.caches import cache_root, log_folder
 from judge.case import Case
 from judge.child.log import ChildLog
 from judge.record import CaseResult
@@ -127,12 +130,27 @@ def torch_device(device: str) -> str:
     return "cpu" if device == "cpu" else "cuda:0"
 
 
-class Neighbour:
-    """An honest submission in a live child of its own, graded after each adversary."""
+@contextmanager
+def holding_a_secret() -> Iterator[None]:
+    """A process of the judge's account whose environment holds what adversaries look for."""
+    environment = os.environ | {"GDN_TRIAL_TOKEN": "for the judge alone"}
+    holder = subprocess.Popen(["sleep", "3600"], env=environment)
+    try:
+        yield
+    finally:
+        holder.kill()
+        holder.wait()
 
-    def __init__(self, device: str, folder: Path) -> None:
+
+class Neighbour:
+    """An honest submission in a live child of its own, graded after each adversary.
+
+    Its log lies among the judge's.
+    """
+
+    def __init__(self, device: str) -> None:
         self._device = device
-        self._log = ChildLog(folder / "neighbour.txt")
+        self._log = ChildLog(log_folder() / f"neighbour-{os.getpid()}.txt")
         source = V01 if device == "gpu" else STARTER
         self._session = new_session(
             find_submission(source.parent), self._log, device=torch_device(device)
@@ -146,6 +164,7 @@ class Neighbour:
         """End the child."""
         self._session.close()
         self._log.close()
+        self._log.path.unlink()
 
 
 def survivors(mark: str) -> list[str]:

@@ -5,21 +5,31 @@ from __future__ import annotations
 import secrets
 from collections import Counter
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import torch
 
+from judge.sandbox.kinds import Kind, choose_sandbox
 from judge.verdict import Verdict
 from tests.adversary_files import Entry, adversaries
-from tests.bench import MARK_VARIABLE, Neighbour, cases, note, survivors, try_entry
+from tests.bench import (
+    MARK_VARIABLE,
+    Neighbour,
+    cases,
+    holding_a_secret,
+    note,
+    survivors,
+    try_entry,
+)
 
 _needs_gpu = [
     pytest.mark.gpu,
     pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device"),
 ]
-_needs_sandbox = pytest.mark.skipif(find_spec("judge.sandbox") is None, reason="needs a sandbox")
+_needs_sandbox = pytest.mark.skipif(
+    choose_sandbox("auto").kind is Kind.NONE, reason="needs bubblewrap, or root's accounts"
+)
 
 
 def _marks(entry: Entry, device: str) -> list[pytest.MarkDecorator]:
@@ -35,10 +45,11 @@ _TRIALS = [
 
 
 @pytest.fixture(scope="module")
-def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Neighbour]]:
+def neighbours() -> Iterator[dict[str, Neighbour]]:
     """Honest neighbours by device, each started when it is first needed."""
     started: dict[str, Neighbour] = {}
-    yield started
+    with holding_a_secret():
+        yield started
     for neighbour in started.values():
         neighbour.close()
 
@@ -49,15 +60,13 @@ def test_adversary_is_caught(
     device: str,
     neighbours: dict[str, Neighbour],
     tmp_path: Path,
-    tmp_path_factory: pytest.TempPathFactory,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if device not in neighbours:
-        neighbours[device] = Neighbour(device, tmp_path_factory.mktemp("neighbour"))
+        neighbours[device] = Neighbour(device)
         assert neighbours[device].graded().verdict is Verdict.PASS
     mark = secrets.token_hex(8)
     monkeypatch.setenv(MARK_VARIABLE, mark)
-    monkeypatch.setenv("GDN_TRIAL_TOKEN", "for the judge alone")
     trial = try_entry(entry, device, tmp_path, cases()[device])
     rules, rules_detail = trial.session.rules
     note(entry, device, trial.result, trial.session.rules)

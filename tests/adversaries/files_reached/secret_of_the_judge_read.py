@@ -1,6 +1,6 @@
-"""A secret looked for in the environment, the child's own and the judge's.
+"""A secret looked for in the environment, its own and that of other processes.
 
-The test sets a variable of that name for the judge alone.
+The test runs a process of the judge's account whose environment holds one.
 
 Caught as: CRASH
 Evidence: DoorShut

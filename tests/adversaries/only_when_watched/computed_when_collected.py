@@ -1,7 +1,8 @@
 """Nothing computed until the judge asks for the bytes of a result.
 
 The guard is silenced and the worker's answer method shadowed: while requests only ask for another
-repetition, calls return zeros; the moment that one asks for the tensors, they are filled.
+repetition, calls return zeros; the moment that one asks for the tensors, the judge's own copy of
+the zeros is overwritten with what is right.
 
 Caught as: CHEAT
 Evidence: handed over one with
@@ -17,15 +18,14 @@ from tools import Argument, Result, garbage_like, silenced_worker
 
 _server = silenced_worker()
 _answer = _server.answer
-_owed: list[tuple[tuple[Argument, ...], Result]] = []
+_owed: list[tuple[Argument, ...]] = []
 _calls = 0
 
 
 def _pay_when_asked(request: Any) -> Any:
     if type(request).__name__ == "Collect" and _owed:
-        arguments, result = _owed.pop()
-        for mine, late in zip(result, right(*arguments), strict=True):
-            mine.copy_(late)
+        for copied, late in zip(_server._snapshot.result, right(*_owed.pop()), strict=True):
+            copied.copy_(late)
     return _answer(request)
 
 
@@ -38,6 +38,5 @@ def gdn_prefill_forward(*arguments: Argument) -> Result:
     _calls += 1
     if _calls == 1:
         return right(*arguments)
-    result = garbage_like(arguments)
-    _owed[:] = [(arguments, result)]
-    return result
+    _owed[:] = [arguments]
+    return garbage_like(arguments)

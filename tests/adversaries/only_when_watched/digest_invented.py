@@ -1,9 +1,9 @@
 """A digest invented for every repetition, so that none has to be computed for most.
 
-The code of the judge's digest of results is replaced; the right bytes are handed over when asked.
+The code of the judge's digests of results is replaced; the right bytes are handed over when asked.
 
 Caught as: CHEAT
-Evidence: found replaced: judge.digest.result_digest
+Evidence: found replaced: judge.digest
 Needs: CPU or GPU
 """
 
@@ -16,7 +16,7 @@ from tools import Argument, Result, garbage_like, judge_function, worker
 
 _server = worker()
 _collect = _server._collect
-_owed: list[tuple[tuple[Argument, ...], Result]] = []
+_owed: list[tuple[Argument, ...]] = []
 _calls = 0
 
 
@@ -26,13 +26,13 @@ def _invented(*_: object) -> str:
 
 def _collect_right(request: Any) -> Any:
     if _owed:
-        arguments, result = _owed.pop()
-        for mine, late in zip(result, right(*arguments), strict=True):
-            mine.copy_(late)
+        for copied, late in zip(_server._snapshot.result, right(*_owed.pop()), strict=True):
+            copied.copy_(late)
     return _collect(request)
 
 
-judge_function("result_digest").__code__ = _invented.__code__
+for _name in ("result_digest", "digest_of_sums"):
+    judge_function(_name).__code__ = _invented.__code__
 _server._collect = _collect_right
 
 
@@ -42,6 +42,5 @@ def gdn_prefill_forward(*arguments: Argument) -> Result:
     _calls += 1
     if _calls == 1:
         return right(*arguments)
-    result = garbage_like(arguments)
-    _owed[:] = [(arguments, result)]
-    return result
+    _owed[:] = [arguments]
+    return garbage_like(arguments)
