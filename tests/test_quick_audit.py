@@ -78,3 +78,11 @@ def test_no_more_is_fetched_than_is_compared() -> None:
 def test_none_is_audited_where_none_is_wanted_or_claims_are_few() -> None:
     assert audited([1.0] * 100, wanted=0).fetched == []
     assert audited([1.0] * 4, wanted=2).fetched == []
+
+
+def test_a_result_may_be_kept_whatever_its_claim() -> None:
+    trial = RecordingTrial()
+    quick = QuickCalls(0, 100)
+    quick.keep(trial, CASE, "cold", 7, "digest")
+    quick.audit(trial, Answers(answer(42), later=answer))
+    assert trial.compared == [("cold", 7, "digest")]

@@ -208,7 +208,7 @@ class Worker:
             self._poison(returned)
             self._renewal.renew(request.seed, request.gate)
 
-        timed = time_call(lambda: function(*arguments), renew, self._device)
+        timed = time_call(lambda: function(*arguments), renew, self._device, request.warm)
         problem = result_problem(timed.result, self._case, self._device)
         digest = "" if problem else self._snapshot.take(timed.result)
         self._results = {"returned": timed.result, "last": self._snapshot.result}
