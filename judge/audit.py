@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
 
 from judge.case import Case
 from judge.checking import Expected
-from judge.reference_run import expected_result
+from judge.reference_run import expected_results
 
 SEED_LIMIT = 2**63
 AUDIT_FACTOR = 2.0
@@ -35,7 +35,7 @@ class AuditCounts:
 
 
 AUDITS = {
-    "cuda": AuditCounts(fresh=3, surprise=True, quick=1),
+    "cuda": AuditCounts(fresh=2, surprise=True, quick=1),
     "cpu": AuditCounts(fresh=1, surprise=True, quick=1),
 }
 NO_AUDITS = AuditCounts(fresh=0, surprise=False, quick=0)
@@ -98,25 +98,36 @@ def answers(
     case: Case, seed: int, counts: AuditCounts, seeds: AuditSeeds, device: torch.device
 ) -> Answers:
     """Compute the reference for every seed that calls of a case are judged at."""
-    fixed = _answer(case, seed, None, case.tolerance, device)
+    asked = [_Asked(seed, None, case.tolerance)]
     if not case.timed:
-        return Answers(fixed)
-    drawn = seeds.of(case, counts.fresh + 1)
-
-    def at(one: int) -> Answer:
-        return _answer(case, one, None, case.tolerance * AUDIT_FACTOR, device)
-
-    fresh = tuple(at(one) for one in drawn[1:])
-    surprise = None
+        return Answers(*_answer(case, asked, device))
+    audit_tolerance = case.tolerance * AUDIT_FACTOR
+    surprise_seed, *fresh_seeds = seeds.of(case, 1 + counts.fresh)
+    asked += [_Asked(one, None, audit_tolerance) for one in fresh_seeds]
     if counts.surprise:
         tolerance = max(case.tolerance, SURPRISE_TOLERANCE)
-        surprise = _answer(case, drawn[0], SURPRISE_GATE, tolerance, device)
-    return Answers(fixed, fresh, surprise, counts.quick, at)
+        asked.append(_Asked(surprise_seed, SURPRISE_GATE, tolerance))
+    fixed, *others = _answer(case, asked, device)
+
+    def later(one: int) -> Answer:
+        return _answer(case, [_Asked(one, None, audit_tolerance)], device)[0]
+
+    fresh = tuple(others[: counts.fresh])
+    surprise = others[counts.fresh] if counts.surprise else None
+    return Answers(fixed, fresh, surprise, counts.quick, later)
 
 
-def _answer(
-    case: Case, seed: int, gate: str | None, tolerance: float, device: torch.device
-) -> Answer:
-    asked = replace(case, gate=gate) if gate else case
-    expected, digests = expected_result(asked, seed, device)
-    return Answer(seed, gate, expected, tolerance, digests)
+@dataclass(frozen=True)
+class _Asked:
+    seed: int
+    gate: str | None
+    tolerance: float
+
+
+def _answer(case: Case, asked: Sequence[_Asked], device: torch.device) -> list[Answer]:
+    cases = [replace(case, gate=one.gate) if one.gate else case for one in asked]
+    results = expected_results(cases, [one.seed for one in asked], device)
+    return [
+        Answer(one.seed, one.gate, expected, one.tolerance, digests)
+        for one, (expected, digests) in zip(asked, results, strict=True)
+    ]

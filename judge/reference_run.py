@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -9,7 +10,7 @@ import torch
 from judge.case import Case
 from judge.checking import Expected
 from judge.digest import tensor_digest
-from judge.problem import make_inputs
+from judge.problem import Inputs, make_inputs
 from judge.submission import Submission, submission_from
 from reference.chunked import float64_reference
 
@@ -21,25 +22,38 @@ _BASELINE_FILES = {
 }
 
 
-def expected_result(case: Case, seed: int, device: torch.device) -> tuple[Expected, dict[str, str]]:
-    """The float64 reference of a case, from its raw inputs, on `device`, and inputs' digests.
+def expected_results(
+    cases: Sequence[Case], seeds: Sequence[int], device: torch.device
+) -> list[tuple[Expected, dict[str, str]]]:
+    """The float64 references of cases of one shape, from their raw inputs, and inputs' digests.
 
-    Digests are of q, k, v and initial_state: float32 sigmoids differ in their last bit between
-    processes with different numbers of threads.
+    All are computed on `device` as the batches of one problem: a long chain then costs its many
+    steps once. Digests are of q, k, v and initial_state: float32 sigmoids differ in their last bit
+    between processes with different numbers of threads.
     """
-    inputs = make_inputs(case, seed, device)
-    output, final_state = float64_reference(
-        inputs.q, inputs.k, inputs.v, inputs.raw_g, inputs.beta, inputs.initial_state
-    )
-    digests = {
-        name: tensor_digest(tensor)
-        for name in ("q", "k", "v", "initial_state")
-        if (tensor := getattr(inputs, name)) is not None
-    }
-    del inputs
+    drawn = [make_inputs(case, seed, device) for case, seed in zip(cases, seeds, strict=True)]
+    digests = [
+        {
+            name: tensor_digest(tensor)
+            for name in ("q", "k", "v", "initial_state")
+            if (tensor := getattr(inputs, name)) is not None
+        }
+        for inputs in drawn
+    ]
+
+    names = ("q", "k", "v", "raw_g", "beta", "initial_state")
+    output, final_state = float64_reference(*(_as_one(drawn, name) for name in names))
+    del drawn
     if device.type == "cuda":
         torch.cuda.empty_cache()  # the children need the room more than this process's allocator
-    return Expected(output, final_state), digests
+    batch = cases[0].batch
+    expected = zip(output.split(batch), final_state.split(batch), strict=True)
+    return [(Expected(*one), some) for one, some in zip(expected, digests, strict=True)]
+
+
+def _as_one(drawn: Sequence[Inputs], name: str) -> torch.Tensor | None:
+    tensors = [getattr(inputs, name) for inputs in drawn]
+    return None if tensors[0] is None else torch.cat(tensors)
 
 
 def null_submission() -> Submission:

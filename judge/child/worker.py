@@ -204,10 +204,10 @@ class Worker:
             self._get_ready_to_repeat()
         self._poison(self._results.pop("returned", None))
 
-        def renew(returned: object) -> None:
-            self._poison(returned)
-            self._renewal.renew(request.seed, request.gate)
+        def renew() -> None:
+            self._renewal.renew(request.gate)
 
+        self._renewal.set_seed(request.seed)
         timed = time_call(lambda: function(*arguments), renew, self._device, request.warm)
         problem = result_problem(timed.result, self._case, self._device)
         digest = "" if problem else self._snapshot.take(timed.result)
