@@ -53,8 +53,11 @@ class QuickCalls:
         due = bool(self._due) and len(claims) > self._due[0]
         if due and claims[-1] <= statistics.median(claims):
             del self._due[0]
-            fetched = trial.fetch("last", label, case)
-            self._kept.append(_Kept(label, seed, digest, fetched))
+            self.keep(trial, case, label, seed, digest)
+
+    def keep(self, trial: Trial, case: Case, label: str, seed: int, digest: str) -> None:
+        """Fetch the result of the last repetition. Raises TrialOver where it cannot be fetched."""
+        self._kept.append(_Kept(label, seed, digest, trial.fetch("last", label, case)))
 
     def audit(self, trial: Trial, answers: Answers) -> None:
         """Compare what was kept with the reference. Raises TrialOver where a result is wrong."""

@@ -29,22 +29,32 @@ class Terms:
     floor_ms: float | None
 
 
+_COLD_CALLS = 12
+_AUDITED_COLD_CALLS = 2
+
+
 @dataclass(frozen=True)
 class Step:
-    """One repetition to ask for. answer: where its result is audited; timed: whether it counts."""
+    """One repetition to ask for. answer: where its result is audited; timed: whether it counts.
+
+    warm: whether a call with the old contents comes first, where the device has such.
+    """
 
     label: str
     timed: bool
     seed: int
     gate: str | None = None
     answer: Answer | None = None
+    warm: bool = True
 
 
-def schedule(case: Case, count: Repetitions, answers: Answers) -> list[Step]:
+def schedule(case: Case, count: Repetitions, answers: Answers, cold_calls: int = 0) -> list[Step]:
     """The repetitions of a case, audits where nobody can foresee them and at the last timed one.
 
-    A case that is not timed is called twice more: with fresh contents, then with the fixed ones,
-    whose result is judged.
+    cold_calls: repetitions more without a call that warms the caches, some of them audited. They
+    must agree with the others: a submission that skips that call could deny as much of the timed
+    one. A case that is not timed is called twice more: with fresh contents, then with the fixed
+    ones, whose result is judged.
     """
     if not case.timed:
         warmup = [Step("call with fresh contents", False, fresh_seed())] * UNTIMED.warmup
@@ -61,6 +71,9 @@ def schedule(case: Case, count: Repetitions, answers: Answers) -> list[Step]:
         steps.append(Step(f"repetition {number + 1}", True, seed, None, answer))
     if (answer := answers.surprise) is not None:
         step = Step(f"call with gate {answer.gate}", False, answer.seed, answer.gate, answer)
+        steps.insert(chance.randrange(count.warmup, len(steps)), step)
+    for number in range(cold_calls):
+        step = Step(f"cold call {number + 1}", False, fresh_seed(), warm=False)
         steps.insert(chance.randrange(count.warmup, len(steps)), step)
     return steps
 
@@ -81,15 +94,22 @@ def run_strict_protocol(
     limit_s = trial.limits.run
     spent_s = 0.0
     seen: list[Repetition] = []
+    cold: list[Repetition] = []
+    cold_calls = _COLD_CALLS if terms is not None and terms.allowance.calls > 1 else 0
+    audited_cold = random.SystemRandom().sample(range(1, _COLD_CALLS + 1), _AUDITED_COLD_CALLS)
     quick = QuickCalls(answers.quick, count.repetitions)
-    for step in schedule(case, count, answers):
-        request = Repeat(step.seed, step.gate)
+    for step in schedule(case, count, answers, cold_calls):
+        request = Repeat(step.seed, step.gate, step.warm)
         reply = trial.ask(request, Repeated, "run", limit_s, left_s=limit_s - spent_s)
         spent_s += trial.answered_s
         if reply.problem:
             raise TrialOver(Verdict.BAD_RESULT, f"{step.label}: {reply.problem}")
         if step.timed:
             seen.append(_repetition(trial, reply))
+        if not step.warm:
+            cold.append(_repetition(trial, reply))
+            if len(cold) in audited_cold:
+                quick.keep(trial, case, step.label, step.seed, reply.digest)
         if step.answer is not None:
             _audit(trial, case, step, answers, inputs, reply.digest)
         elif step.timed:
@@ -98,7 +118,9 @@ def run_strict_protocol(
     quick.audit(trial, answers)
     if terms is not None:
         timing = usable_timing([one.claimed_ms for one in seen])
-        trial.outcome.witness, evidence = weigh(seen, terms.null, terms.allowance, terms.floor_ms)
+        trial.outcome.witness, evidence = weigh(
+            seen, terms.null, terms.allowance, terms.floor_ms, cold
+        )
         if evidence:
             raise TrialOver(Verdict.CHEAT, evidence)
         trial.outcome.timing = timing

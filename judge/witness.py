@@ -48,6 +48,8 @@ ALLOWANCES = {"cuda": Allowance(2, 0.1, 0.05, 30.0), "cpu": Allowance(1, 5.0, 1.
 _FEW = 10
 """Up to so many repetitions the quickest is compared with the null submission's slowest: on a busy
 CPU a few medians say little."""
+_COLD_MS, _COLD_SHARE = 0.1, 0.1
+"""How much longer a call may take that finds cold caches: twice what was measured, and a share."""
 _CLOCK_MARGIN = 1.05  # two clocks, one of them the GPU's
 
 
@@ -56,11 +58,13 @@ def weigh(
     null: Sequence[Repetition],
     allowance: Allowance,
     floor_ms: float | None,
+    cold: Sequence[Repetition] = (),
 ) -> tuple[Witness, str]:
     """The figures, and one line of evidence where they contradict the claimed times, else "".
 
     seen: the timed repetitions of a submission. null: those of a submission that does nothing, same
     case and device. floor_ms: the least that a call can take on this device, None where unknown.
+    cold: repetitions of the submission that made the timed call alone.
     """
     many = min(len(seen), len(null)) > _FEW
     low, high = (statistics.median, statistics.median) if many else (min, max)
@@ -75,7 +79,27 @@ def weigh(
         null_ms=statistics.median(one.seen_ms for one in null),
         floor_ms=floor_ms,
     )
-    return witness, _contradiction(witness, seen, allowance)
+    evidence = _contradiction(witness, seen, allowance)
+    if cold and not evidence:
+        evidence = _cold_contradiction(witness, cold, null_rest)
+    return witness, evidence
+
+
+def _cold_contradiction(witness: Witness, cold: Sequence[Repetition], null_rest: float) -> str:
+    """Whether calls without one before them contradict the clock, or the claims with one."""
+    claimed = statistics.median(one.claimed_ms for one in cold)
+    unclaimed = statistics.median(one.rest_ms(1) for one in cold) - null_rest
+    if unclaimed > witness.allowed_ms:
+        return (
+            f"claimed {claimed:.6g} ms a call without one before it; the judge's clock saw "
+            f"{unclaimed:.6g} ms more beside it, allowed are {witness.allowed_ms:.6g} ms"
+        )
+    if abs(claimed - witness.claimed_ms) > _COLD_MS + _COLD_SHARE * claimed:
+        return (
+            f"claimed {witness.claimed_ms:.6g} ms a call after another one, and {claimed:.6g} ms "
+            "without one before it"
+        )
+    return ""
 
 
 def _contradiction(witness: Witness, seen: Sequence[Repetition], allowance: Allowance) -> str:

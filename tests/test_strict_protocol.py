@@ -224,3 +224,31 @@ def test_answers_of_the_verdict_cases_hold_all_kinds() -> None:
     known = known_answers(timed_case(), True, "cpu")
     assert (len(known.fresh), known.surprise.gate) == (1, "no_decay")
     assert set(known.fixed.input_digests) >= {"q", "k", "v"}
+
+
+def test_calls_without_one_before_them_must_agree_with_the_others() -> None:
+    twice = replace(ALLOWANCE, calls=2)
+    # a call of 1 ms beside a rest of 1 ms, the call with the old contents skipped and half denied
+    seen, null = [Repetition(0.5, 2.0, 5.0)] * 100, [Repetition(0.0, 1.0, 5.0)] * 30
+    assert weigh(seen, null, twice, None)[1] == ""
+    denied = [Repetition(0.5, 2.0, 5.0)] * 12
+    assert (
+        "without one before it; the judge's clock saw 0.5 ms"
+        in weigh(seen, null, twice, None, denied)[1]
+    )
+    admitted = [Repetition(1.0, 2.0, 5.0)] * 12
+    assert weigh(seen, null, twice, None, admitted)[1] == (
+        "claimed 0.5 ms a call after another one, and 1 ms without one before it"
+    )
+    # honest: both calls made, the cold one 40 microseconds later
+    both, cold = [Repetition(1.0, 3.0, 5.0)] * 100, [Repetition(1.04, 2.04, 5.0)] * 12
+    assert weigh(both, null, twice, None, cold)[1] == ""
+
+
+def test_cold_calls_are_scattered_and_neither_timed_nor_audited() -> None:
+    steps = schedule(timed_case(), Repetitions(10, 100), ANSWERS, cold_calls=12)
+    cold = [step for step in steps if not step.warm]
+    assert len(cold) == 12
+    assert not any(step.timed or step.answer for step in cold)
+    assert all(step.warm for step in steps[:10])
+    assert len({step.seed for step in steps}) == len(steps)

@@ -34,19 +34,20 @@ class TimedCall:
 
 
 def time_call(
-    call: Callable[[], Result], renew: Callable[[], None], device: torch.device
+    call: Callable[[], Result], renew: Callable[[], None], device: torch.device, warm: bool
 ) -> TimedCall:
     """Renew the inputs, then time one call on an idle device and wait until all its work ended.
 
-    On CUDA a call with the old contents comes first, untimed: without it the launch would be timed
-    with cold caches, 4 to 40 microseconds later than in the lab's loop. Work that the timed call
-    left running elsewhere than on the current stream shows in busy_us.
+    On CUDA, where it is to be warm, a call with the old contents comes first, untimed: without it
+    the launch would be timed with cold caches, 4 to 40 microseconds later than in the lab's loop.
+    Work that the timed call left running elsewhere than on the current stream shows in busy_us.
     """
     if device.type != "cuda":
         renew()
         milliseconds, result = _time_with_host_clock(call)
         return TimedCall(milliseconds, 0.0, result)
-    call()
+    if warm:
+        call()
     renew()
     torch.cuda.synchronize()
     milliseconds, result = _time_with_events(call)

@@ -44,10 +44,12 @@ class Repeat(msgspec.Struct, tag=True, frozen=True):
     """Give the inputs new contents in place, then time one call. Answer: Repeated or Failed.
 
     seed: the contents follow from it. gate: in place of the case's own, None to keep that.
+    warm: whether on CUDA a call with the old contents comes first.
     """
 
     seed: int
     gate: str | None
+    warm: bool = True
 
 
 class Collect(msgspec.Struct, tag=True, frozen=True):

@@ -204,10 +204,11 @@ class Worker:
             self._get_ready_to_repeat()
         self._poison(self._results.pop("returned", None))
 
+        def renew() -> None:
+            self._renewal.renew(request.gate)
+
         self._renewal.set_seed(request.seed)
-        timed = time_call(
-            lambda: function(*arguments), lambda: self._renewal.renew(request.gate), self._device
-        )
+        timed = time_call(lambda: function(*arguments), renew, self._device, request.warm)
         problem = result_problem(timed.result, self._case, self._device)
         digest = "" if problem else self._snapshot.take(timed.result)
         self._results = {"returned": timed.result, "last": self._snapshot.result}

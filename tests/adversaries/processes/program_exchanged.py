@@ -31,7 +31,7 @@ channel.sendall(encode(server._load()))
 while not isinstance(request := receive_request(channel), Close):
     reply, payloads = server.answer(request)
     if isinstance(reply, Repeated):
-        reply = msgspec.structs.replace(reply, milliseconds=reply.milliseconds / 10, replaced=[])
+        reply = msgspec.structs.replace(reply, milliseconds=reply.milliseconds / 10)
     channel.sendall(encode(reply))
     for payload in payloads:
         channel.sendall(payload)

@@ -1,7 +1,8 @@
 """The call that warms the caches skipped, and its time taken off the claim of the timed one.
 
 On CUDA the judge calls once with the old contents before it renews them. A repetition then takes
-as long as it should when half of the timed call is denied.
+as long as it should when half of the timed call is denied. Where a request wants no such call,
+the truth is told.
 
 Caught as: CHEAT
 Needs: GPU
@@ -23,8 +24,10 @@ _is_warming = False
 
 def _repeat_for_half(request: Any) -> Any:
     global _is_warming
-    _is_warming = True
+    _is_warming = request.warm
     reply = _repeat(request)
+    if not request.warm:
+        return reply
     return msgspec.structs.replace(reply, milliseconds=reply.milliseconds / 2)
 
 
