@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 
 from judge import rules
@@ -19,7 +20,9 @@ from judge.child.protocol import (
     Prepared,
     Profile,
     Profiled,
+    ProtocolError,
     Ready,
+    Reply,
 )
 from judge.lab_protocol import run_lab_protocol
 from judge.record import CaseResult
@@ -56,6 +59,7 @@ class Session:
         self._progress = progress
         self._strict = strict
         self._child: Child | None = None
+        self._greeting: Reply | None = None
         self._loaded = False
         self._import_failure: TrialOver | None = None
 
@@ -63,7 +67,18 @@ class Session:
         """Start the child without waiting for it, so that it gets ready meanwhile."""
         if self._child is None:
             self._child = Child(self._submission, self._options, self._log)
+            self._greeting = None
             self._loaded = False
+
+    def get_ready(self) -> None:
+        """Start the child and wait until it could load the submission.
+
+        Nothing of the submission has run then. What goes wrong here is told by `judge`.
+        """
+        with contextlib.suppress(ChildError, ProtocolError, OSError):
+            self.start()
+            if self._greeting is None:
+                self._greeting = self._child.reply(self._limits.start)
 
     def judge(
         self,
@@ -183,10 +198,11 @@ class Session:
             text = f"the judge could not start a process: {error}"
             raise TrialOver(Verdict.NOT_RUN, text) from None
         trial = Trial(self._child, self._limits, self._progress, outcome)
-        with trial.phase("start", self._limits.start):
-            reply = self._child.reply(self._limits.start)
-        if not isinstance(reply, Ready):
-            raise TrialOver(Verdict.CRASH, f"the child did not start: {reply}")
+        if self._greeting is None:
+            with trial.phase("start", self._limits.start):
+                self._greeting = self._child.reply(self._limits.start)
+        if not isinstance(self._greeting, Ready):
+            raise TrialOver(Verdict.CRASH, f"the child did not start: {self._greeting}")
         try:
             trial.ask(Load(), Loaded, "import", self._limits.load)
         except TrialOver as failure:

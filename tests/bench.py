@@ -16,9 +16,11 @@ from pathlib import Path
 import torch
 
 from judge.audit import AUDITS, Answers, answers
-from judge.caches import cache_root, log_folder
+from judge.caches import cache_root, log_folder, submission_cache
 from judge.case import Case
 from judge.child.log import ChildLog
+from judge.device import gpu_identity
+from judge.gpu_lock import gpu_lock
 from judge.record import CaseResult
 from judge.repetitions import Repetitions
 from judge.session import Session
@@ -87,14 +89,25 @@ def submission_of(entry: Entry, device: str, folder: Path) -> Path:
     (folder / "judge_cache.txt").write_text(str(cache_root()))
     if device == "gpu":
         shutil.copy(V01, folder / "right.py")
+        _give_kernels(folder)
     else:
         shutil.copy(STARTER, folder / "starter.py")
         (folder / "right.py").write_text(_SLOW_RIGHT.format(times=_TIMES))
     return folder
 
 
-def try_entry(entry: Entry, device: str, tmp_path: Path, case: Case) -> Trial:
-    """Put one file on trial with one case."""
+def _give_kernels(folder: Path) -> None:
+    """Let a submission find v01's kernels compiled, if v01 was graded or checked before."""
+    compiled = submission_cache(find_submission(V01.parent).digest)
+    if compiled.is_dir():
+        own = submission_cache(find_submission(folder).digest)
+        shutil.copytree(compiled, own, dirs_exist_ok=True)
+
+
+def try_entry(
+    entry: Entry, device: str, tmp_path: Path, case: Case, times: int = 1
+) -> Iterator[Trial]:
+    """Put one file on trial with one case, so many times in a row; the last trial's child ends."""
     phase, number = entry.limit or ("", 0.0)
     limits = Limits(**{phase: number}) if phase and phase != "memory" else Limits()
     memory = number if phase == "memory" else _MEMORY_GIB
@@ -108,7 +121,11 @@ def try_entry(entry: Entry, device: str, tmp_path: Path, case: Case) -> Trial:
         device=torch_device(device),
     )
     try:
-        return Trial(_judged(session, device, case), session)
+        # Workers start their children beside each other; only one is judged on the GPU at a time.
+        session.get_ready()
+        with _alone_on(device):
+            for _ in range(times):
+                yield Trial(_judged(session, device, case), session)
     finally:
         session.close()
         log.close()
@@ -118,6 +135,16 @@ def _judged(session: Session, device: str, case: Case) -> CaseResult:
     place = torch_device(device)
     terms = known_terms(case, place, _NULL_COUNT[device])
     return session.judge("test", case, SEED, _COUNT[device], _answers(case, place), terms)
+
+
+@contextmanager
+def _alone_on(device: str) -> Iterator[None]:
+    """Keep other workers of the tests away from the GPU, if that is the device."""
+    if device == "cpu":
+        yield
+    else:
+        with gpu_lock(f"tests-{gpu_identity(torch.device('cuda:0'))}", lambda text: None):
+            yield
 
 
 @cache
@@ -158,7 +185,9 @@ class Neighbour:
 
     def graded(self) -> CaseResult:
         """What the small case of the honest submission comes to now."""
-        return _judged(self._session, self._device, cases()["small"])
+        self._session.get_ready()
+        with _alone_on(self._device):
+            return _judged(self._session, self._device, cases()["small"])
 
     def close(self) -> None:
         """End the child."""

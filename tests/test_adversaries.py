@@ -67,7 +67,7 @@ def test_adversary_is_caught(
         assert neighbours[device].graded().verdict is Verdict.PASS
     mark = secrets.token_hex(8)
     monkeypatch.setenv(MARK_VARIABLE, mark)
-    trial = try_entry(entry, device, tmp_path, cases()[device])
+    (trial,) = try_entry(entry, device, tmp_path, cases()[device])
     rules, rules_detail = trial.session.rules
     note(entry, device, trial.result, trial.session.rules)
     if entry.rules:
