@@ -38,7 +38,14 @@ from judge.profiles import TARGET, DeviceProfile
 from judge.sandbox.accounts import Account, take_account
 from judge.sandbox.confine import Confinement, confinement_json
 from judge.sandbox.kinds import Kind, Sandbox, counts_own_tasks, isolated
-from judge.sandbox.processes import adopt_orphans, descendants, orphans, reap, signal_all
+from judge.sandbox.processes import (
+    adopt_orphans,
+    adopted_from,
+    descendants,
+    orphans,
+    reap,
+    signal_all,
+)
 from judge.sandbox.tree import give, remove
 from judge.sandbox.view import Mounts, bubblewrap_command, gpu_files
 from judge.sandbox.watch import ResourceLimits, Watch
@@ -241,8 +248,9 @@ class Child:
                 self._process.wait(_KILL_WAIT_S)
             except subprocess.TimeoutExpired:  # the kernel waits for a device that hangs
                 ended = False
-            reap(self._orphans())
             _live.discard(self._process.pid)
+            # an earlier child may have made this process adopt bubblewrap's own too
+            reap(self._orphans() | adopted_from(self._process.pid))
             self._channel.close()
             self._log_thread.join(_EXIT_WAIT_S)
         if not ended:

@@ -71,6 +71,16 @@ def orphans(uid: int | None, known: Collection[int]) -> set[int]:
     return found
 
 
+def adopted_from(session: int) -> set[int]:
+    """Children of this process that belong to a session, such as that of an ended child."""
+    found = set()
+    for pid in children_of(os.getpid()):
+        with contextlib.suppress(OSError):
+            if os.getsid(pid) == session:
+                found.add(pid)
+    return found
+
+
 def usage(pids: Iterable[int]) -> Usage:
     """Tasks and memory of processes; a page that several share counts for each of them."""
     tasks = resident = 0
