@@ -220,7 +220,7 @@ def _note(entry: Entry, device: str, trial: Trial) -> None:
         "trick": entry.trick,
         "expected": f"rules {entry.rules}" if entry.rules else " or ".join(entry.caught_as),
         "verdict": str(trial.results[0].verdict),
-        "detail": trial.results[0].detail,
+        "detail": trial.results[0].detail.replace(f"{ROOT}/", ""),
         "rules": str(trial.rules[0]),
         "rules_detail": trial.rules[1],
         "device": name,
