@@ -62,15 +62,15 @@ class Answers:
 
     fixed: the run's own seed, at the case's tolerance. fresh: seeds that nobody could foresee.
     surprise: the same shape under a gate that forgets nothing; None where it is not asked.
-    quick, later: how many repetitions are audited afterwards, for being quick, and the answer for
-    the seed of one.
+    quick, later: how many repetitions are audited afterwards, for being quick, and the answers for
+    the seeds of some.
     """
 
     fixed: Answer
     fresh: tuple[Answer, ...] = ()
     surprise: Answer | None = None
     quick: int = 0
-    later: Callable[[int], Answer] | None = None
+    later: Callable[[Sequence[int]], list[Answer]] | None = None
 
 
 def fresh_seed() -> int:
@@ -109,8 +109,8 @@ def answers(
         asked.append(_Asked(surprise_seed, SURPRISE_GATE, tolerance))
     fixed, *others = _answer(case, asked, device)
 
-    def later(one: int) -> Answer:
-        return _answer(case, [_Asked(one, None, audit_tolerance)], device)[0]
+    def later(some: Sequence[int]) -> list[Answer]:
+        return _answer(case, [_Asked(one, None, audit_tolerance) for one in some], device)
 
     fresh = tuple(others[: counts.fresh])
     surprise = others[counts.fresh] if counts.surprise else None

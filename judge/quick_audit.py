@@ -17,7 +17,7 @@ from judge.case import Case
 from judge.record import Audit
 from judge.trial import Fetched, Trial
 
-_CLAIMS_FIRST = 4
+_CLAIMS_FIRST, _CLAIMS_LAST = 4, 3
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class QuickCalls:
 
     def __init__(self, wanted: int, repetitions: int) -> None:
         chance = random.SystemRandom()
-        places = range(_CLAIMS_FIRST, repetitions * 3 // 4)
+        places = range(_CLAIMS_FIRST, repetitions - _CLAIMS_LAST)
         self._due = sorted(chance.sample(places, min(wanted, len(places))))
         self._kept: list[_Kept] = []
 
@@ -61,8 +61,10 @@ class QuickCalls:
 
     def audit(self, trial: Trial, answers: Answers) -> None:
         """Compare what was kept with the reference. Raises TrialOver where a result is wrong."""
-        for kept in self._kept:
-            answer = answers.later(kept.seed)
+        if not self._kept:
+            return
+        later = answers.later([kept.seed for kept in self._kept])
+        for kept, answer in zip(self._kept, later, strict=True):
             inputs = answer.input_digests
             finding = trial.compare(kept.fetched, kept.label, answer, inputs, kept.digest)
             trial.outcome.audits.append(

@@ -30,7 +30,7 @@ class Terms:
 
 
 _COLD_CALLS = 12
-_AUDITED_COLD_CALLS = 2
+_AUDITED_COLD_CALLS = 1
 
 
 @dataclass(frozen=True)

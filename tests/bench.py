@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -114,10 +114,7 @@ def try_entry(entry: Entry, device: str, tmp_path: Path, names: list[str]) -> Tr
         device=torch_device(device),
     )
     try:
-        # Workers start their children beside each other; only one is judged on the GPU at a time.
-        session.get_ready()
-        with _alone_on(device):
-            results = [_judged(session, device, cases()[name]) for name in names]
+        results = _judged(session, device, names)
     finally:
         session.close()
         log.close()
@@ -137,28 +134,32 @@ def compiled_v01() -> Path:
         log = ChildLog(Path(folder) / "log.txt")
         session = new_session(submission, log, device=torch_device("gpu"))
         try:
-            for name in ("gpu", "small"):
-                _judged(session, "gpu", cases()[name])
+            _judged(session, "gpu", ["gpu", "small"])
         finally:
             session.close()
             log.close()
     return submission_cache(submission.digest)
 
 
-def _judged(session: Session, device: str, case: Case) -> CaseResult:
+def _judged(session: Session, device: str, names: list[str]) -> list[CaseResult]:
+    """The cases of these names, judged one after the other while nobody else is on the GPU."""
     place = torch_device(device)
-    terms = known_terms(case, place, _NULL_COUNT[device])
-    return session.judge("test", case, SEED, _COUNT[device], _answers(case, place), terms)
+    alone = _alone_on_gpu if device == "gpu" else nullcontext
+    chosen = [cases()[name] for name in names]
+    terms = [known_terms(case, place, _NULL_COUNT[device], alone) for case in chosen]
+    session.get_ready()
+    with alone():
+        return [
+            session.judge("test", case, SEED, _COUNT[device], _answers(case, place), some)
+            for case, some in zip(chosen, terms, strict=True)
+        ]
 
 
 @contextmanager
-def _alone_on(device: str) -> Iterator[None]:
-    """Keep other workers of the tests away from the GPU, if that is the device."""
-    if device == "cpu":
+def _alone_on_gpu() -> Iterator[None]:
+    """Keep other workers of the tests away from the GPU; they start their children meanwhile."""
+    with gpu_lock(f"tests-{gpu_identity(torch.device('cuda:0'))}", lambda text: None):
         yield
-    else:
-        with gpu_lock(f"tests-{gpu_identity(torch.device('cuda:0'))}", lambda text: None):
-            yield
 
 
 @cache
@@ -199,9 +200,8 @@ class Neighbour:
 
     def graded(self) -> CaseResult:
         """What the small case of the honest submission comes to now."""
-        self._session.get_ready()
-        with _alone_on(self._device):
-            return _judged(self._session, self._device, cases()["small"])
+        (result,) = _judged(self._session, self._device, ["small"])
+        return result
 
     def close(self) -> None:
         """End the child."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import textwrap
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from pathlib import Path
 
@@ -72,10 +74,15 @@ def known_answers(case: Case, strict: bool, device: str) -> Answers:
 
 
 @cache
-def known_terms(case: Case, device: str, null_count: Repetitions | None = None) -> Terms:
+def known_terms(
+    case: Case,
+    device: str,
+    null_count: Repetitions | None = None,
+    alone: Callable[[], AbstractContextManager] = nullcontext,
+) -> Terms:
     """What the times of a case are held against: the null submission is run once a test session.
 
-    null_count: how often, as in a run by default.
+    null_count: how often, as in a run by default. alone: keeps others from the device meanwhile.
     """
     kind = torch.device(device)
     null_count = null_count or NULL_COUNT[kind.type]
@@ -83,13 +90,15 @@ def known_terms(case: Case, device: str, null_count: Repetitions | None = None) 
         log = ChildLog(Path(folder) / "log.txt")
         session = new_session(null_submission(), log, device=device)
         try:
-            null = session.time_null(case, SEED, null_count)
+            session.get_ready()
+            with alone():
+                null = session.time_null(case, SEED, null_count)
+                floor = None
+                if kind.type == "cuda":
+                    floor = floor_ms(case, known_ceilings(ceilings_folder(), kind))
         finally:
             session.close()
             log.close()
-    floor = None
-    if kind.type == "cuda":
-        floor = floor_ms(case, known_ceilings(ceilings_folder(), kind))
     return Terms(null, ALLOWANCES[kind.type], floor)
 
 
