@@ -47,8 +47,6 @@ from judge.trial import Limits
 from judge.verdict import Verdict
 from judge.witness import ALLOWANCES
 
-NULL_COUNT = {"cuda": Repetitions(5, 30), "cpu": Repetitions(0, 1)}
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -208,21 +206,25 @@ class _Run:
         if self._null_session is None or not case.timed:
             return None
         device = self._plan.device
-        with self._alone(self._null_session) as session:
-            null = session.time_null(case, self._plan.seed, NULL_COUNT[device.type])
+        with self._alone(self._null_session):
+            self._null_session.prepare(case, self._plan.seed)
         floor = None
         if device.type == "cuda":
             floor = floor_ms(case, known_ceilings(ceilings_folder(), device))
-        return Terms(null, ALLOWANCES[device.type], floor)
+        return Terms(self._null_session, ALLOWANCES[device.type], floor)
 
     @contextmanager
-    def _alone(self, session: Session) -> Iterator[Session]:
-        """Stop the other sessions' children while this one is at work."""
-        others = [other for other in self._sessions() if other is not session]
+    def _alone(self, session: Session) -> Iterator[None]:
+        """Stop the other sessions' children while this one is at work; the null one's is idle."""
+        others = [
+            other
+            for other in (self._session, self._baseline_session)
+            if other is not None and other is not session
+        ]
         for other in others:
             other.pause(True)
         try:
-            yield session
+            yield
         finally:
             for other in others:
                 other.pause(False)

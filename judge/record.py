@@ -64,14 +64,16 @@ class Audit:
 class Witness:
     """What the judge's own clock says of the claimed times; milliseconds, medians of repetitions.
 
-    claimed_ms: a call as the child timed it. seen_ms: a repetition by the judge's clock; null_ms:
-    the same for a submission that does nothing. unclaimed_ms: what a repetition took beside its
-    calls, less the same of the null submission; allowed_ms: how much of that is let pass.
-    busy_us: microseconds that the device was busy after the stop event, less the same of the null
-    submission. floor_ms: the least that a call can take on this device, None where unknown.
+    claimed_ms: a timed call. paired_ms: a call beside which the null submission, which does
+    nothing, was asked for one; seen_ms, null_ms: those repetitions by the judge's clock.
+    unclaimed_ms: what a repetition took beside its call, less the same of the null submission;
+    allowed_ms: how much of that is let pass. busy_us: microseconds that the device was busy after
+    the stop event, less the same of the null submission. floor_ms: the least that a call can take
+    on this device, None where unknown.
     """
 
     claimed_ms: float
+    paired_ms: float
     seen_ms: float
     null_ms: float
     unclaimed_ms: float

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from judge import rules
-from judge.audit import Answers
+from judge.audit import Answers, fresh_seed
 from judge.case import Case
 from judge.checking import worst_of
 from judge.child.log import ChildLog
@@ -22,12 +22,14 @@ from judge.child.protocol import (
     Profiled,
     ProtocolError,
     Ready,
+    Repeat,
+    Repeated,
     Reply,
 )
 from judge.lab_protocol import run_lab_protocol
 from judge.record import CaseResult
 from judge.repetitions import Repetitions
-from judge.strict_protocol import Terms, run_strict_protocol, time_null
+from judge.strict_protocol import Terms, repetition_of, run_strict_protocol
 from judge.submission import Submission
 from judge.trial import Limits, Outcome, Trial, TrialOver
 from judge.verdict import Rules, Verdict
@@ -115,31 +117,32 @@ class Session:
             witness=outcome.witness,
         )
 
-    def time_null(self, case: Case, seed: int, count: Repetitions) -> list[Repetition]:
-        """Time this submission, which does nothing, as the strict protocol times any.
+    def prepare(self, case: Case, seed: int) -> None:
+        """Let the child make a case's inputs and call the submission once, for `repeat`.
 
         Raises ChildError with one line that says what went wrong.
         """
-        try:
+        with self._no_trial():
             trial = self._trial(Outcome())
             trial.ask(Prepare(case, seed), Prepared, "prepare", self._limits.prepare)
             trial.ask(Call(), Called, "first call", self._limits.first_call)
-            return time_null(trial, case, count)
-        except TrialOver as over:
-            self.drop_child()
-            raise ChildError(f"the null submission: {over.verdict}: {over.detail}") from None
+
+    def repeat(self) -> Repetition:
+        """One repetition with fresh contents, whose result nobody looks at. Raises ChildError."""
+        with self._no_trial():
+            trial = self._trial(Outcome())
+            request = Repeat(fresh_seed(), None, warm=False)
+            reply = trial.ask(request, Repeated, "null run", self._limits.run)
+            return repetition_of(trial, reply)
 
     def profile(self, calls: int) -> Profiled:
         """Make more calls of the case judged last, which passed, under PyTorch's profiler.
 
         Raises ChildError with one line that says what became of them.
         """
-        try:
+        with self._no_trial():
             trial = self._trial(Outcome())
             return trial.ask(Profile(calls), Profiled, "profile", self._limits.run)
-        except TrialOver as over:
-            self.drop_child()
-            raise ChildError(f"{over.verdict}: {over.detail}") from None
 
     def pause(self, paused: bool) -> None:
         """Stop the child, once it is ready, while another one is timed; or let it go on."""
@@ -181,6 +184,15 @@ class Session:
         else:
             run_lab_protocol(trial, case, count, answers, inputs)
         self.rules = rules.judge_loaded(self.rules, trial.forbidden, 1, on_cuda)
+
+    @contextlib.contextmanager
+    def _no_trial(self) -> Iterator[None]:
+        """Outside a trial a failure ends the child and is the caller's to tell."""
+        try:
+            yield
+        except TrialOver as over:
+            self.drop_child()
+            raise ChildError(f"{over.verdict}: {over.detail}") from None
 
     def _trial(self, outcome: Outcome) -> Trial:
         """A trial in a child that has loaded the submission; TrialOver where there is none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import Protocol as Interface
 
 from judge.audit import Answer, Answers, fresh_seed
 from judge.case import Case
@@ -13,23 +14,28 @@ from judge.record import Audit
 from judge.repetitions import UNTIMED, Repetitions
 from judge.trial import Trial, TrialOver, usable_timing
 from judge.verdict import Verdict
-from judge.witness import Allowance, Repetition, weigh
+from judge.witness import Allowance, Pair, Repetition, weigh
+
+
+class Null(Interface):
+    """The submission that does nothing, in a child of its own, prepared for the same case."""
+
+    def repeat(self) -> Repetition:
+        """One repetition of it. Raises ChildError."""
 
 
 @dataclass(frozen=True)
 class Terms:
     """What a timed case's times are held against.
 
-    null: repetitions of a submission that does nothing. floor_ms: the least that a call can take
-    on this device, None where that is not known.
+    floor_ms: the least that a call can take on this device, None where that is not known.
     """
 
-    null: list[Repetition]
+    null: Null
     allowance: Allowance
     floor_ms: float | None
 
 
-_COLD_CALLS = 12
 _AUDITED_COLD_CALLS = 1
 
 
@@ -37,7 +43,8 @@ _AUDITED_COLD_CALLS = 1
 class Step:
     """One repetition to ask for. answer: where its result is audited; timed: whether it counts.
 
-    warm: whether a call with the old contents comes first, where the device has such.
+    warm: whether a call with the old contents comes first, where the device has such. paired:
+    whether one of the null submission comes before it.
     """
 
     label: str
@@ -46,15 +53,18 @@ class Step:
     gate: str | None = None
     answer: Answer | None = None
     warm: bool = True
+    paired: bool = False
 
 
-def schedule(case: Case, count: Repetitions, answers: Answers, cold_calls: int = 0) -> list[Step]:
+def schedule(
+    case: Case, count: Repetitions, answers: Answers, allowance: Allowance | None = None
+) -> list[Step]:
     """The repetitions of a case, audits where nobody can foresee them and at the last timed one.
 
-    cold_calls: repetitions more without a call that warms the caches, some of them audited. They
-    must agree with the others: a submission that skips that call could deny as much of the timed
-    one. A case that is not timed is called twice more: with fresh contents, then with the fixed
-    ones, whose result is judged.
+    allowance: says which are paired with one of the null submission. Where those are cold calls,
+    they must agree with the others: a submission that skips the warming call could deny as much of
+    the timed one. A case that is not timed is called twice more: with fresh contents, then with the
+    fixed ones, whose result is judged.
     """
     if not case.timed:
         warmup = [Step("call with fresh contents", False, fresh_seed())] * UNTIMED.warmup
@@ -68,12 +78,15 @@ def schedule(case: Case, count: Repetitions, answers: Answers, cold_calls: int =
     for number in range(count.repetitions):
         answer = audited.get(number)
         seed = answer.seed if answer else fresh_seed()
-        steps.append(Step(f"repetition {number + 1}", True, seed, None, answer))
+        paired = allowance is not None and not allowance.cold and number < allowance.pairs
+        label = f"repetition {number + 1}"
+        steps.append(Step(label, True, seed, None, answer, paired=paired))
     if (answer := answers.surprise) is not None:
         step = Step(f"call with gate {answer.gate}", False, answer.seed, answer.gate, answer)
         steps.insert(chance.randrange(count.warmup, len(steps)), step)
-    for number in range(cold_calls):
-        step = Step(f"cold call {number + 1}", False, fresh_seed(), warm=False)
+    for number in range(allowance.pairs if allowance is not None and allowance.cold else 0):
+        label = f"cold call {number + 1}"
+        step = Step(label, False, fresh_seed(), warm=False, paired=True)
         steps.insert(chance.randrange(count.warmup, len(steps)), step)
     return steps
 
@@ -94,50 +107,46 @@ def run_strict_protocol(
     limit_s = trial.limits.run
     spent_s = 0.0
     seen: list[Repetition] = []
-    cold: list[Repetition] = []
-    cold_calls = _COLD_CALLS if terms is not None and terms.allowance.calls > 1 else 0
-    audited_cold = random.SystemRandom().sample(range(1, _COLD_CALLS + 1), _AUDITED_COLD_CALLS)
+    pairs: list[Pair] = []
+    allowance = terms.allowance if terms is not None else None
     quick = QuickCalls(answers.quick, count.repetitions)
-    for step in schedule(case, count, answers, cold_calls):
+    steps = schedule(case, count, answers, allowance)
+    audited_cold = _some([step for step in steps if not step.warm], _AUDITED_COLD_CALLS)
+    for step in steps:
+        null = terms.null.repeat() if step.paired else None
         request = Repeat(step.seed, step.gate, step.warm)
         reply = trial.ask(request, Repeated, "run", limit_s, left_s=limit_s - spent_s)
         spent_s += trial.answered_s
         if reply.problem:
             raise TrialOver(Verdict.BAD_RESULT, f"{step.label}: {reply.problem}")
+        repetition = repetition_of(trial, reply)
         if step.timed:
-            seen.append(_repetition(trial, reply))
-        if not step.warm:
-            cold.append(_repetition(trial, reply))
-            if len(cold) in audited_cold:
-                quick.keep(trial, case, step.label, step.seed, reply.digest)
+            seen.append(repetition)
+        if null is not None:
+            pairs.append(Pair(repetition, null))
         if step.answer is not None:
             _audit(trial, case, step, answers, inputs, reply.digest)
+        elif step in audited_cold:
+            quick.keep(trial, case, step.label, step.seed, reply.digest)
         elif step.timed:
             claims = [one.claimed_ms for one in seen]
             quick.consider(trial, case, step.label, step.seed, reply.digest, claims)
     quick.audit(trial, answers)
     if terms is not None:
         timing = usable_timing([one.claimed_ms for one in seen])
-        trial.outcome.witness, evidence = weigh(
-            seen, terms.null, terms.allowance, terms.floor_ms, cold
-        )
+        trial.outcome.witness, evidence = weigh(seen, pairs, terms.allowance, terms.floor_ms)
         if evidence:
             raise TrialOver(Verdict.CHEAT, evidence)
         trial.outcome.timing = timing
 
 
-def time_null(trial: Trial, case: Case, count: Repetitions) -> list[Repetition]:
-    """Repetitions of a submission that does nothing, whose results nobody looks at."""
-    seen = []
-    for number in range(count.warmup + count.repetitions):
-        reply = trial.ask(Repeat(fresh_seed(), None), Repeated, "null run", trial.limits.run)
-        if number >= count.warmup:
-            seen.append(_repetition(trial, reply))
-    return seen
-
-
-def _repetition(trial: Trial, reply: Repeated) -> Repetition:
+def repetition_of(trial: Trial, reply: Repeated) -> Repetition:
+    """What the child says of a repetition beside what the judge's clock says."""
     return Repetition(reply.milliseconds, trial.answered_s * 1e3, reply.busy_us)
+
+
+def _some(steps: list[Step], number: int) -> list[Step]:
+    return random.SystemRandom().sample(steps, min(number, len(steps)))
 
 
 def _audit(

@@ -39,7 +39,6 @@ from judge.child.log import ChildLog
 from judge.child.process import ChildOptions, default_memory_limit
 from judge.device import child_view, choose_device, gpu_identity
 from judge.floor import floor_ms, known_ceilings
-from judge.grading import NULL_COUNT
 from judge.problem import make_inputs
 from judge.reference_run import null_submission
 from judge.repetitions import Repetitions
@@ -118,8 +117,8 @@ class Judges:
     null: Session
 
     def median_ms(self, session: Session, case: Case, known: Answers, terms: Terms) -> float:
-        """Median of a judged case, in ms, while the other children are stopped."""
-        for other in (self.lab, self.strict, self.null):
+        """Median of a judged case, in ms, while the other one's child is stopped."""
+        for other in (self.lab, self.strict):
             other.pause(other is not session)
         result = session.judge("public", case, SEED, COUNT, known, terms)
         if result.timing is None or result.verdict is not Verdict.PASS:
@@ -166,10 +165,9 @@ class BareLoop:
 
 def _compare(case: Case, judges: Judges, bare: BareLoop, rounds: int) -> dict[str, str]:
     known = answers(case, SEED, AUDITS["cuda"], AuditSeeds(), bare.device)
-    judges.null.pause(False)
-    null = judges.null.time_null(case, SEED, NULL_COUNT["cuda"])
+    judges.null.prepare(case, SEED)
     floor = floor_ms(case, known_ceilings(ceilings_folder(), bare.device))
-    terms = Terms(null, ALLOWANCES["cuda"], floor)
+    terms = Terms(judges.null, ALLOWANCES["cuda"], floor)
     medians: dict[str, list[float]] = {"strict": [], "lab": [], "bare": []}
     for _ in range(rounds):
         medians["strict"].append(judges.median_ms(judges.strict, case, known, terms))

@@ -29,6 +29,7 @@ from judge.submission import find_submission
 from judge.suites import load_suite
 from judge.trial import Limits
 from judge.verdict import Rules
+from judge.witness import ALLOWANCES
 from tests.adversary_files import COMMON, Entry
 from tests.trial import (
     AUDIT_SEEDS,
@@ -36,8 +37,9 @@ from tests.trial import (
     ROOT,
     SEED,
     STARTER,
-    known_terms,
     new_session,
+    null_session,
+    terms_for,
 )
 
 RESULTS_VARIABLE = "GDN_ADVERSARY_RESULTS"
@@ -50,7 +52,8 @@ MARK_VARIABLE = "GDN_TRIAL_MARK"
 _CASES = Path(__file__).with_name("adversary_cases.yaml")
 # More than ten, so that the witness compares medians.
 _COUNT = {"cpu": Repetitions(1, 12), "gpu": Repetitions(5, 40)}
-_NULL_COUNT = {"cpu": Repetitions(1, 12), "gpu": Repetitions(5, 40)}
+# On a CPU too enough pairs that their median counts.
+_ALLOWANCES = {"cpu": replace(ALLOWANCES["cpu"], pairs=12), "gpu": ALLOWANCES["cuda"]}
 # On both devices what a run on a GPU has, and more quick calls, so that a trick which escapes the
 # audits once in a hundred runs does not fail the tests once in a hundred runs.
 _AUDITS = replace(AUDITS["cuda"], quick=4)
@@ -144,15 +147,17 @@ def compiled_v01() -> Path:
 def _judged(session: Session, device: str, names: list[str]) -> list[CaseResult]:
     """The cases of these names, judged one after the other while nobody else is on the GPU."""
     place = torch_device(device)
-    alone = _alone_on_gpu if device == "gpu" else nullcontext
-    chosen = [cases()[name] for name in names]
-    terms = [known_terms(case, place, _NULL_COUNT[device], alone) for case in chosen]
+    null_session(place)
     session.get_ready()
-    with alone():
-        return [
-            session.judge("test", case, SEED, _COUNT[device], _answers(case, place), some)
-            for case, some in zip(chosen, terms, strict=True)
-        ]
+    with _alone_on_gpu() if device == "gpu" else nullcontext():
+        return [_judged_case(session, device, cases()[name]) for name in names]
+
+
+def _judged_case(session: Session, device: str, case: Case) -> CaseResult:
+    place = torch_device(device)
+    known = _answers(case, place)
+    terms = terms_for(case, place, _ALLOWANCES[device])
+    return session.judge("test", case, SEED, _COUNT[device], known, terms)
 
 
 @contextmanager

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import tempfile
 import textwrap
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from judge.case import Case
 from judge.child.log import ChildLog
 from judge.child.process import ChildOptions
 from judge.floor import floor_ms, known_ceilings
-from judge.grading import NULL_COUNT
 from judge.record import CaseResult
 from judge.reference_run import null_submission
 from judge.repetitions import Repetitions
@@ -28,7 +26,7 @@ from judge.strict_protocol import Terms
 from judge.submission import Submission, find_submission
 from judge.suites import load_suite
 from judge.trial import Limits
-from judge.witness import ALLOWANCES
+from judge.witness import ALLOWANCES, Allowance
 
 ROOT = Path(__file__).resolve().parents[1]
 STARTER = ROOT / "submissions" / "starter" / "tilelang_fwd.py"
@@ -74,32 +72,24 @@ def known_answers(case: Case, strict: bool, device: str) -> Answers:
 
 
 @cache
-def known_terms(
-    case: Case,
-    device: str,
-    null_count: Repetitions | None = None,
-    alone: Callable[[], AbstractContextManager] = nullcontext,
-) -> Terms:
-    """What the times of a case are held against: the null submission is run once a test session.
+def null_session(device: str) -> Session:
+    """The submission that does nothing, ready for any case until the tests end."""
+    log = ChildLog(Path(tempfile.mkdtemp()) / "null.txt")
+    session = new_session(null_submission(), log, device=device)
+    session.get_ready()
+    atexit.register(session.close)
+    return session
 
-    null_count: how often, as in a run by default. alone: keeps others from the device meanwhile.
-    """
+
+def terms_for(case: Case, device: str, allowance: Allowance | None = None) -> Terms:
+    """What the times of a case are held against; to be called just before it is judged."""
     kind = torch.device(device)
-    null_count = null_count or NULL_COUNT[kind.type]
-    with tempfile.TemporaryDirectory() as folder:
-        log = ChildLog(Path(folder) / "log.txt")
-        session = new_session(null_submission(), log, device=device)
-        try:
-            session.get_ready()
-            with alone():
-                null = session.time_null(case, SEED, null_count)
-                floor = None
-                if kind.type == "cuda":
-                    floor = floor_ms(case, known_ceilings(ceilings_folder(), kind))
-        finally:
-            session.close()
-            log.close()
-    return Terms(null, ALLOWANCES[kind.type], floor)
+    null = null_session(device)
+    null.prepare(case, SEED)
+    floor = None
+    if kind.type == "cuda":
+        floor = floor_ms(case, known_ceilings(ceilings_folder(), kind))
+    return Terms(null, allowance or ALLOWANCES[kind.type], floor)
 
 
 def new_session(
@@ -162,7 +152,7 @@ def put_on_trial(
                 SEED,
                 count,
                 known_answers(case, strict, device),
-                known_terms(case, device) if strict and case.timed else None,
+                terms_for(case, device) if strict and case.timed else None,
             )
             for case in (cases or verdict_cases())
         ]
