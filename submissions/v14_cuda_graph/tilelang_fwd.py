@@ -281,7 +281,7 @@ def select_dv_slice(v_heads: int, qk_heads: int) -> int:
 
 @cache
 def buffers(shape: tuple[int, ...], device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Output and final state for values of that shape, [B, T, Hv, 128]; the same ones every time."""
+    """Output and final state for values of that shape, [B, T, Hv, 128]; the same every time."""
     batch, _, v_heads, _ = shape
     output = torch.empty(shape, dtype=torch.bfloat16, device=device)
     final_state = torch.empty(
@@ -293,7 +293,7 @@ def buffers(shape: tuple[int, ...], device: torch.device) -> tuple[torch.Tensor,
 def graph_key(tensors: Sequence[torch.Tensor], has_initial_state: bool) -> tuple[object, ...]:
     """What a captured launch depends on: every address, the sizes, and which kernel it is.
 
-    tensors: the kernel's nine arguments. The shapes of q and v, first and third, give the rest.
+    tensors: the kernel's nine arguments; the shapes of q and v, first and third, give the rest.
     """
     addresses = map(torch.Tensor.data_ptr, tensors)
     return (has_initial_state, tensors[0].shape, tensors[2].shape, *addresses)
