@@ -24,9 +24,15 @@ What it costs. There is a quarter as many CTAs, so cases with few chains keep fe
 
 Core forward, median in ms:
 
-    case              the report: H800 PCIe, MIG slice, 14 SMs       here: H200, TileLang 0.1.15
-    chain_equal                       1.624                          -
-    long_low_gva                      6.226                          -
+    case              the report: H800, 14 SMs    here: H200, TileLang 0.1.15    16 of its SMs
+    short_tail_state                   -                          0.133               0.137
+    chain_equal                    1.624                          0.878               0.928
+    parallel_equal                     -                          0.250               0.244
+    parallel_gva                       -                          0.245               0.242
+    long_low_gva                   6.226                          3.593               3.771
+    batch_split_gva                    -                          0.934               1.825
+    wide_gva_state                     -                          0.922               3.720
+    deep_gva_state                     -                          1.842               3.692
 """
 
 from collections.abc import Callable

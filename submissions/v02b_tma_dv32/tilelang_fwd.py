@@ -13,9 +13,15 @@ What changed from v2: DV_SLICE, nothing else.
 
 Core forward, median in ms:
 
-    case              the report: H800 PCIe, MIG slice, 14 SMs       here: H200, TileLang 0.1.15
-    chain_equal                       0.986                          -
-    long_low_gva                      6.946                          -
+    case              the report: H800, 14 SMs    here: H200, TileLang 0.1.15    16 of its SMs
+    short_tail_state                   -                          0.082               0.141
+    chain_equal                    0.986                          0.523               0.523
+    parallel_equal                     -                          0.142               0.528
+    parallel_gva                       -                          0.136               0.498
+    long_low_gva                   6.946                          1.987               4.170
+    batch_split_gva                    -                          0.551               4.197
+    wide_gva_state                     -                          1.037               8.426
+    deep_gva_state                     -                          1.040               8.441
 """
 
 from collections.abc import Callable

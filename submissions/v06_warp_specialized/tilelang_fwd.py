@@ -15,8 +15,9 @@ So a thread block (CTA) of 512 threads is split into four groups of 128, which r
 
 The groups meet at mbarriers only. A barrier's count is the number of threads that arrive, not of
 warps: 96 for the producer's three loading warps, 384 for the three groups that release a stage,
-128 for one group, 32 for the storing warp. Barriers come in pairs: one says that data is there, the
-other that its memory may be overwritten.
+128 for one group, 32 for the storing warp. (To let one thread of each warp arrive for all 32 is not
+cheaper: with a slice of 128 long_low_gva then took 1.346 ms instead of 1.261, as graph replays.)
+Barriers come in pairs: one says that data is there, the other that its memory may be overwritten.
 
     data is there    may be overwritten   what
     loaded[stage]    released[stage]      the input tiles; two stages, so they come a chunk ahead
@@ -38,10 +39,18 @@ groups, 40 for the producer: 512 threads times 128 on average, all that an SM ha
 What changed from v5: all of the above; W' replaces V in place, in shared memory; scale is folded
 into P and exp(g); exp is the hardware's own (TL_ENABLE_FAST_MATH). The slice rule is v5's.
 
-Core forward, median in ms:
+Core forward, median in ms. The last column holds the kernel to 16 SMs, with the slice that the rule
+gives there (32 for chain_equal, else 128), as PyTorch reports 132 all the same:
 
-    case              the report: H800 PCIe, MIG slice, 14 SMs       here: H200, TileLang 0.1.15
-    long_low_gva                      2.057                          -
+    case              the report: H800, 14 SMs    here: H200, TileLang 0.1.15    16 SMs
+    short_tail_state                   -                          0.042               0.064
+    chain_equal                        -                          0.184               0.185
+    parallel_equal                     -                          0.060               0.101
+    parallel_gva                       -                          0.060               0.101
+    long_low_gva                   2.057                          0.685               1.281
+    batch_split_gva                    -                          0.188               0.655
+    wide_gva_state                     -                          0.374               1.318
+    deep_gva_state                     -                          0.370               1.302
 """
 
 from collections.abc import Callable

@@ -6,14 +6,23 @@ the same Q, K and A and computes Q K^T again: one slice of 128. Where each value
 query/key head of its own, chains tend to be few: slices of 64, two CTAs a chain. The number of SMs
 plays no part, so a call runs the same kernel on any GPU and on any part of one.
 
+On 16 SMs the GVA cases take as long as with v6; chain_equal, with 64 columns instead of 32, takes
+28 % longer. On a whole H200 v6's rule cuts the long cases finer and is up to twice as fast.
+
 What changed from v6: `select_dv_slice`. The chunk loop is v6's, to the letter, and v6's docstring
 explains its groups, barriers and registers.
 
 Core forward, median in ms:
 
-    case              the report: H800 PCIe, MIG slice, 14 SMs       here: H200, TileLang 0.1.15
-    chain_equal                       0.282                          -
-    long_low_gva                      1.477                          -
+    case              the report: H800, 14 SMs    here: H200, TileLang 0.1.15    16 of its SMs
+    short_tail_state                   -                          0.065               0.066
+    chain_equal                    0.282                          0.236               0.237
+    parallel_equal                     -                          0.076               0.133
+    parallel_gva                       -                          0.104               0.104
+    long_low_gva                   1.477                          1.280               1.284
+    batch_split_gva                    -                          0.390               0.725
+    wide_gva_state                     -                          0.347               1.311
+    deep_gva_state                     -                          0.670               1.304
 """
 
 from collections.abc import Callable

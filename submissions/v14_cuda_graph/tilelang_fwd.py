@@ -1,7 +1,7 @@
 """v14: v7's kernel, reached without v7's work on the host.
 
 The idea. Between the call and the start of its kernel v7 allocates two tensors, checks nine
-arguments, encodes five TMA descriptors and launches: 14 microseconds of the 63 that
+arguments, encodes five TMA descriptors and launches: 15 microseconds of the 65 that
 short_tail_state takes. All of that depends on addresses and shapes alone, and a caller who runs one
 layer again and again brings the same ones. So three things are kept between calls:
 
@@ -17,21 +17,22 @@ happens on the caller's own stream where that can be captured (the default strea
 a graph stays within the SMs that the caller's stream is limited to.
 
 Buffers that are written again are for callers who are done with a result, or have copied it, before
-they ask for the next of the same shape.
+they ask for the next of the same shape. Nothing is dropped: buffers and graphs live as long as the
+process.
 
 What changed from v7: the call around the kernel. The kernel is v7's, to the letter.
 
 Core forward, median in ms:
 
     case              the report: H800 PCIe, MIG slice, 14 SMs       here: H200, TileLang 0.1.15
-    short_tail_state                  0.067                          -
-    chain_equal                       0.262                          -
-    parallel_equal                    0.233                          -
-    parallel_gva                      0.212                          -
-    long_low_gva                      1.447                          -
-    batch_split_gva                   1.169                          -
-    wide_gva_state                    2.094                          -
-    deep_gva_state                    2.409                          -
+    short_tail_state                  0.067                          0.052
+    chain_equal                       0.262                          0.221
+    parallel_equal                    0.233                          0.063
+    parallel_gva                      0.212                          0.091
+    long_low_gva                      1.447                          1.273
+    batch_split_gva                   1.169                          0.329
+    wide_gva_state                    2.094                          0.341
+    deep_gva_state                    2.409                          0.652
 """
 
 from collections.abc import Callable, Sequence
