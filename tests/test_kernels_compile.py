@@ -72,7 +72,7 @@ KERNELS = [
     rung("experiments/v04_no_decay_A", "True", "128"),
     rung("experiments/v09_missing_barriers", "True", "128"),
     rung("experiments/v09b_direct_store", "True", "128"),
-    rung("experiments/v11_merged_gates", "True", "128", "16"),
+    rung("experiments/v11_merged_gates", "True", "128", "8"),
     rung("experiments/v15_three_stage", "True", "128"),
     rung("experiments/v20_two_ctas", "True"),
     SPILLING,

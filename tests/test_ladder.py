@@ -105,7 +105,7 @@ def test_segments_of_the_lab() -> None:
 
 
 @pytest.mark.parametrize(
-    ("v_heads", "merged"), [(1, 1), (8, 8), (10, 10), (12, 12), (64, 16), (34, 2)]
+    ("v_heads", "merged"), [(1, 1), (8, 8), (10, 5), (12, 6), (64, 8), (34, 2)]
 )
 def test_merged_gates_divide_the_heads(v_heads: int, merged: int) -> None:
     assert load("experiments/v11_merged_gates").select_merged(v_heads) == merged

@@ -87,7 +87,7 @@ def compile_summaries() -> Callable[..., None]:
             decayed_stored = T.alloc_barrier(GROUP)
 
             if thread < GROUP:
-                T.set_max_nreg(168, 1)
+                T.set_max_nreg(208, 1)
                 for i, j in T.Parallel(HEAD_DIM, HEAD_DIM):
                     state[i, j] = T.if_then_else(i == j, 1.0 - with_values, 0.0)
                 for chunk in T.serial(segment_chunks):
@@ -104,7 +104,7 @@ def compile_summaries() -> Callable[..., None]:
                 T.copy(state, summaries[part, b, segment, v_head, 0:HEAD_DIM, 0:HEAD_DIM])
 
             elif thread < 2 * GROUP:
-                T.set_max_nreg(168, 1)
+                T.set_max_nreg(208, 1)
                 for chunk in T.serial(segment_chunks):
                     stage = chunk % STAGES
                     T.barrier_wait(loaded[stage], chunk // STAGES % 2)

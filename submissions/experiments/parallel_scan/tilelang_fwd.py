@@ -138,7 +138,7 @@ def compile_kernel() -> Callable[..., None]:
             out_written = T.alloc_barrier(32)
 
             if thread < GROUP:
-                T.set_max_nreg(168, 1)
+                T.set_max_nreg(184, 1)
                 T.copy(starts[b, segment, v_head, 0:HEAD_DIM, 0:HEAD_DIM], state)
                 for chunk in T.serial(chunks):
                     stage = chunk % STAGES
@@ -187,7 +187,7 @@ def compile_kernel() -> Callable[..., None]:
                     T.barrier_arrive(v_new_stored)
 
             elif thread < 3 * GROUP:
-                T.set_max_nreg(152, 1)
+                T.set_max_nreg(136, 1)
                 for chunk in T.serial(chunks):
                     stage = chunk % STAGES
                     T.barrier_wait(loaded[stage], chunk // STAGES % 2)
