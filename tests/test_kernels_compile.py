@@ -19,12 +19,13 @@ ROOT = Path(__file__).parents[1]
 TARGET = '{"kind": "cuda", "arch": "sm_90a"}'
 
 COMPILE_ONE = """
-import importlib.util, sys
+import ast, importlib.util, os, sys
 path, factory, *arguments = sys.argv[1:]
+sys.path.insert(0, os.path.dirname(path))
 spec = importlib.util.spec_from_file_location("kernels", path)
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
-getattr(module, factory)(*[argument == "True" for argument in arguments])
+getattr(module, factory)(*[ast.literal_eval(argument) for argument in arguments])
 """
 
 
@@ -38,10 +39,20 @@ class Kernel:
     symbol: str
     gemms: int
 
+    def __str__(self) -> str:
+        return f"{self.path}:{self.factory}"
 
+
+def rung(folder: str, *arguments: str, gemms: int = 6) -> Kernel:
+    """The kernel of a submission, compiled for one choice of arguments."""
+    path = f"submissions/{folder}/tilelang_fwd.py"
+    return Kernel(path, "compile_kernel", arguments, "kernel_kernel", gemms)
+
+
+SCAN = "submissions/experiments/parallel_scan"
+SPILLING = rung("experiments/v21_64_registers", "True")
 KERNELS = [
     Kernel("reference/simple_tilelang.py", "compile_kernel", ("True",), "simple_forward_kernel", 7),
-    Kernel("submissions/v01_gemm/tilelang_fwd.py", "compile_kernel", ("True",), "kernel_kernel", 6),
     Kernel(
         "reference/preprocess_tilelang.py",
         "gated_kkt_inverse_kernel",
@@ -50,6 +61,25 @@ KERNELS = [
         1,
     ),
     Kernel("reference/preprocess_tilelang.py", "chunk_cumsum_kernel", (), "chunk_cumsum_kernel", 0),
+    rung("v01_gemm", "True"),
+    rung("v02_tma", "True"),
+    rung("v02b_tma_dv32", "True"),
+    rung("v05_adaptive_dv", "False", "32"),
+    rung("v06_warp_specialized", "True", "32"),
+    rung("v07_gva_dv", "True", "64"),
+    rung("v14_cuda_graph", "True", "128"),
+    rung("experiments/v03_qk_double_buffer", "True"),
+    rung("experiments/v04_no_decay_A", "True", "128"),
+    rung("experiments/v09_missing_barriers", "True", "128"),
+    rung("experiments/v09b_direct_store", "True", "128"),
+    rung("experiments/v11_merged_gates", "True", "128", "8"),
+    rung("experiments/v15_three_stage", "True", "128"),
+    rung("experiments/v20_two_ctas", "True"),
+    SPILLING,
+    rung("experiments/w8a8_int8", "True"),
+    rung("experiments/parallel_scan"),
+    Kernel(f"{SCAN}/segment_summaries.py", "compile_summaries", (), "kernel_kernel", 3),
+    Kernel(f"{SCAN}/start_states.py", "compile_start_states", ("True",), "kernel_kernel", 3),
 ]
 
 
@@ -83,7 +113,7 @@ def ptx(tmp_path_factory: pytest.TempPathFactory) -> dict[Kernel, str]:
         return dict(zip(KERNELS, pool.map(compile_to_ptx, KERNELS, folders), strict=True))
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.symbol)
+@pytest.mark.parametrize("kernel", KERNELS, ids=str)
 def test_products_run_on_the_tensor_cores(kernel: Kernel, ptx: dict[Kernel, str]) -> None:
     assert f".entry {kernel.symbol}(" in ptx[kernel]
     assert ptx[kernel].count("wgmma.commit_group") == kernel.gemms
@@ -92,10 +122,10 @@ def test_products_run_on_the_tensor_cores(kernel: Kernel, ptx: dict[Kernel, str]
     assert "tf32" not in ptx[kernel]
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.symbol)
-def test_nothing_spills(kernel: Kernel, ptx: dict[Kernel, str], tmp_path: Path) -> None:
-    source = tmp_path / "kernel.ptx"
-    source.write_text(ptx[kernel])
+def resource_usage(ptx: str, folder: Path) -> str:
+    """What ptxas reports of registers, stack and spills."""
+    source = folder / "kernel.ptx"
+    source.write_text(ptx)
     done = subprocess.run(
         [
             "nvcc",
@@ -104,7 +134,7 @@ def test_nothing_spills(kernel: Kernel, ptx: dict[Kernel, str], tmp_path: Path) 
             "-Xptxas",
             "-v",
             "-o",
-            tmp_path / "kernel.cubin",
+            folder / "kernel.cubin",
             source,
         ],
         capture_output=True,
@@ -112,6 +142,20 @@ def test_nothing_spills(kernel: Kernel, ptx: dict[Kernel, str], tmp_path: Path) 
         timeout=120,
         check=True,
     )
-    usage = done.stdout + done.stderr
-    assert re.search(r"\b0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads", usage)
+    return done.stdout + done.stderr
+
+
+NO_SPILLS = r"\b0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads"
+
+
+@pytest.mark.parametrize("kernel", [k for k in KERNELS if k is not SPILLING], ids=str)
+def test_nothing_spills(kernel: Kernel, ptx: dict[Kernel, str], tmp_path: Path) -> None:
+    usage = resource_usage(ptx[kernel], tmp_path)
+    assert re.search(NO_SPILLS, usage)
     assert "serialized" not in usage, "ptxas had to serialise WGMMA"
+
+
+def test_half_the_registers_spill(ptx: dict[Kernel, str], tmp_path: Path) -> None:
+    usage = resource_usage(ptx[SPILLING], tmp_path)
+    assert "Used 64 registers" in usage
+    assert re.search(r"[1-9]\d* bytes spill stores", usage)

@@ -1,0 +1,199 @@
+"""v2: tiles come by TMA from warps of their own, and a thread block keeps all 128 value columns.
+
+The idea. v1 loads with ordinary instructions: every thread computes addresses, waits, and writes to
+shared memory, and all of that stands in line with the products. Here the thread block (CTA) has
+256 threads that compute and 128 that load. A load is one instruction of one thread: the tensor
+memory accelerator (TMA) then copies a whole tile, lays it out as the tensor cores want it, fills
+rows past the last token with zeros, and reports to an mbarrier when the bytes have landed.
+
+Two mbarriers. `loaded` completes when the 128 loading threads have arrived and TMA has delivered
+the bytes that they announced; `released` completes when the 256 computing threads are done with
+the tiles. Each tile has one buffer, so a chunk's loads begin when the chunk before is done.
+A wait names the parity of the phase it waits for: chunk n completes `loaded` for the (n + 1)-th
+time. A wait for the phase before the first returns at once, which is how the loading warps start.
+
+The slice of value columns grows from 32 to 128: Q, K and A are loaded and Q K^T is computed once
+a head instead of four times. The state, 128 x 128 float32, is spread over the registers of all 256
+computing threads.
+
+What changed from v1: loads by TMA from a producer; dv slice 128; twice the computing threads. The
+products, their order and where values are rounded are v1's.
+
+What it costs. There is a quarter as many CTAs, so cases with few chains keep fewer SMs busy
+(chain_equal: 4 of 14). And still nothing overlaps inside a CTA.
+
+Core forward, median in ms:
+
+    case              the report: H800, 14 SMs    here: H200, TileLang 0.1.15    16 of its SMs
+    short_tail_state                   -                          0.133               0.137
+    chain_equal                    1.624                          0.878               0.928
+    parallel_equal                     -                          0.250               0.244
+    parallel_gva                       -                          0.245               0.242
+    long_low_gva                   6.226                          3.593               3.771
+    batch_split_gva                    -                          0.934               1.825
+    wide_gva_state                     -                          0.922               3.720
+    deep_gva_state                     -                          1.842               3.692
+"""
+
+from collections.abc import Callable
+from functools import cache
+
+import tilelang
+import tilelang.language as T
+import torch
+
+CHUNK = 64
+HEAD_DIM = 128
+DV_SLICE = 128
+COMPUTING = 256
+LOADING = 128
+SCALE = HEAD_DIM**-0.5
+
+
+@cache
+@tilelang.jit(pass_configs={tilelang.PassConfigKey.TL_DISABLE_WARP_SPECIALIZED: True})
+def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
+    """The compiled kernel. Sizes and head counts are run-time values: one serves every case."""
+    batch = T.dynamic("batch")
+    tokens = T.dynamic("tokens")
+    qk_heads = T.dynamic("qk_heads")
+    v_heads = T.dynamic("v_heads")
+    qk_shape = (batch, tokens, qk_heads, HEAD_DIM)
+    v_shape = (batch, tokens, v_heads, HEAD_DIM)
+    gate_shape = (batch, tokens, v_heads)
+    a_shape = (batch, tokens, v_heads, CHUNK)
+    state_shape = (batch, v_heads, HEAD_DIM, HEAD_DIM)
+
+    @T.prim_func
+    def kernel(
+        q: T.Tensor(qk_shape, "bfloat16"),
+        k: T.Tensor(qk_shape, "bfloat16"),
+        v: T.Tensor(v_shape, "bfloat16"),
+        g_cumsum: T.Tensor(gate_shape, "float32"),
+        beta: T.Tensor(gate_shape, "float32"),
+        A: T.Tensor(a_shape, "bfloat16"),
+        initial_state: T.Tensor(state_shape, "float32"),
+        output: T.Tensor(v_shape, "bfloat16"),
+        final_state: T.Tensor(state_shape, "float32"),
+    ) -> None:
+        with T.Kernel(HEAD_DIM // DV_SLICE, v_heads, batch, threads=COMPUTING + LOADING) as (
+            part,
+            v_head,
+            b,
+        ):
+            # A variable, so that the division happens once and not in every address.
+            qk_head = T.alloc_var("int32", init=v_head // (v_heads // qk_heads))
+            dv = part * DV_SLICE
+            thread = T.get_thread_binding()
+
+            q_tile = T.alloc_shared((CHUNK, HEAD_DIM), "bfloat16")
+            k_tile = T.alloc_shared((CHUNK, HEAD_DIM), "bfloat16")
+            v_tile = T.alloc_shared((CHUNK, DV_SLICE), "bfloat16")
+            a_tile = T.alloc_shared((CHUNK, CHUNK), "bfloat16")
+            g = T.alloc_shared((CHUNK,), "float32")
+            beta_tile = T.alloc_shared((CHUNK,), "float32")
+            loaded = T.alloc_barrier(LOADING)
+            released = T.alloc_barrier(COMPUTING)
+
+            state_operand = T.alloc_shared((HEAD_DIM, DV_SLICE), "bfloat16")
+            w_operand = T.alloc_shared((CHUNK, DV_SLICE), "bfloat16")
+            v_new_operand = T.alloc_shared((CHUNK, DV_SLICE), "bfloat16")
+            v_new_decayed = T.alloc_shared((CHUNK, DV_SLICE), "bfloat16")
+            scores_operand = T.alloc_shared((CHUNK, CHUNK), "bfloat16")
+
+            state = T.alloc_fragment((HEAD_DIM, DV_SLICE), "float32")
+            u = T.alloc_fragment((CHUNK, DV_SLICE), "float32")
+            v_new = T.alloc_fragment((CHUNK, DV_SLICE), "float32")
+            scores = T.alloc_fragment((CHUNK, CHUNK), "float32")
+            out = T.alloc_fragment((CHUNK, DV_SLICE), "float32")
+
+            if thread < COMPUTING:
+                if has_initial_state:
+                    T.copy(initial_state[b, v_head, 0:HEAD_DIM, dv : dv + DV_SLICE], state)
+                else:
+                    T.clear(state)
+
+                for chunk in T.serial(T.ceildiv(tokens, CHUNK)):
+                    first = chunk * CHUNK
+                    T.copy(state, state_operand)
+                    T.barrier_wait(loaded, chunk % 2)
+
+                    # W' = beta * (V - exp(g) * (K @ S))
+                    T.gemm(k_tile, state_operand, u, clear_accum=True)
+                    for i, j in T.Parallel(CHUNK, DV_SLICE):
+                        w_operand[i, j] = beta_tile[i] * (v_tile[i, j] - T.exp(g[i]) * u[i, j])
+
+                    # V_new = A @ W'
+                    T.gemm(a_tile, w_operand, v_new, clear_accum=True)
+                    for i, j in T.Parallel(CHUNK, DV_SLICE):
+                        v_new_operand[i, j] = v_new[i, j]
+                        v_new_decayed[i, j] = v_new[i, j] * T.exp(g[CHUNK - 1] - g[i])
+
+                    # P = lower(Q K^T * exp(g_i - g_j)), masked before exp
+                    T.gemm(q_tile, k_tile, scores, transpose_B=True, clear_accum=True)
+                    for i, j in T.Parallel(CHUNK, CHUNK):
+                        scores_operand[i, j] = scores[i, j] * T.exp(
+                            T.if_then_else(i >= j, g[i] - g[j], -T.infinity("float32"))
+                        )
+
+                    # output = scale * (exp(g) * (Q @ S) + P @ V_new)
+                    T.gemm(q_tile, state_operand, out, clear_accum=True)
+                    for i, j in T.Parallel(CHUNK, DV_SLICE):
+                        out[i, j] *= T.exp(g[i])
+                    T.gemm(scores_operand, v_new_operand, out)
+                    for i, j in T.Parallel(CHUNK, DV_SLICE):
+                        if first + i < tokens:
+                            output[b, first + i, v_head, dv + j] = out[i, j] * SCALE
+
+                    # S = exp(g_last) * S + K^T @ (exp(g_last - g) * V_new)
+                    for i, j in T.Parallel(HEAD_DIM, DV_SLICE):
+                        state[i, j] *= T.exp(g[CHUNK - 1])
+                    T.gemm(k_tile, v_new_decayed, state, transpose_A=True)
+                    T.barrier_arrive(released)
+
+                T.copy(state, final_state[b, v_head, 0:HEAD_DIM, dv : dv + DV_SLICE])
+
+            else:
+                for chunk in T.serial(T.ceildiv(tokens, CHUNK)):
+                    first = chunk * CHUNK
+                    last = first + CHUNK
+                    T.barrier_wait(released, (chunk + 1) % 2)
+                    T.tma_copy(k[b, first:last, qk_head, 0:HEAD_DIM], k_tile, barrier=loaded)
+                    T.tma_copy(v[b, first:last, v_head, dv : dv + DV_SLICE], v_tile, barrier=loaded)
+                    T.tma_copy(A[b, first:last, v_head, 0:CHUNK], a_tile, barrier=loaded)
+                    T.tma_copy(q[b, first:last, qk_head, 0:HEAD_DIM], q_tile, barrier=loaded)
+                    for i in T.Parallel(CHUNK):
+                        g[i] = g_cumsum[b, T.min(first + i, tokens - 1), v_head]
+                        beta_tile[i] = T.if_then_else(
+                            first + i < tokens, beta[b, first + i, v_head], 0.0
+                        )
+                    T.barrier_arrive(loaded)
+
+    return kernel
+
+
+def gdn_prefill_forward(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    g_cumsum: torch.Tensor,
+    beta: torch.Tensor,
+    A: torch.Tensor,
+    initial_state: torch.Tensor | None = None,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Gated DeltaNet prefill from preprocessed gates and A.
+
+    q, k: [B, T, Hq, 128] bfloat16. v: [B, T, Hv, 128] bfloat16. g_cumsum, beta: [B, T, Hv] float32.
+    A: [B, T, Hv, 64] bfloat16. initial_state: [B, Hv, 128, 128] float32, zeros where None.
+    Returns output [B, T, Hv, 128] bfloat16 and final_state [B, Hv, 128, 128] float32.
+    """
+    batch, _, v_heads, _ = v.shape
+    output = torch.empty_like(v)
+    final_state = torch.empty(
+        (batch, v_heads, HEAD_DIM, HEAD_DIM), dtype=torch.float32, device=v.device
+    )
+    kernel = compile_kernel(initial_state is not None)
+    # Without an initial state the kernel never reads that argument; any state-shaped tensor fits.
+    first_state = final_state if initial_state is None else initial_state
+    kernel(q, k, v, g_cumsum, beta, A, first_state, output, final_state)
+    return output, final_state
