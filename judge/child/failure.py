@@ -62,7 +62,7 @@ def _last_line(error: BaseException, compiling: bool) -> str:
     except BaseException:
         message = ""
     lines = [line.strip() for line in message[:_MAX_READ].splitlines() if line.strip()]
-    telling = [line for line in lines if _TELLING.search(line)]
+    telling = [line for line in lines if _TELLING.search(line) and not line.endswith(":")]
     if compiling and len(lines) > 1 and telling:
         lines = telling[:1]
     return f"{type(error).__name__}: {' '.join(lines)}" if lines else type(error).__name__

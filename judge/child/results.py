@@ -34,6 +34,8 @@ def result_problem(
             return f"{name} is on {tensor.device}, expected {device}"
         if tensor.layout != torch.strided:
             return f"{name} has layout {short_name(tensor.layout)}, expected strided"
+        if tensor.is_neg() or tensor.is_conj():
+            return f"{name} has a negation left to be done by whoever reads it"
     return ""
 
 

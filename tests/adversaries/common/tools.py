@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import socket
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -73,13 +74,15 @@ def judge_function(name: str) -> Callable[..., object]:
 
 
 def channel_fds() -> list[int]:
-    """File descriptors of this process's sockets: the judge's channel is among them."""
+    """File descriptors of this process's connected sockets: the judge's channel is among them."""
     sockets = []
     for entry in Path("/proc/self/fd").iterdir():
         try:
             if stat.S_ISSOCK(os.fstat(int(entry.name)).st_mode):
+                with socket.socket(fileno=os.dup(int(entry.name))) as one:
+                    one.getpeername()
                 sockets.append(int(entry.name))
-        except OSError:
+        except OSError:  # closed meanwhile, or one that CUDA keeps unconnected
             continue
     return sockets
 

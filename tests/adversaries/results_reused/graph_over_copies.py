@@ -1,6 +1,6 @@
 """A CUDA graph captured over copies of the inputs, which are never refreshed.
 
-Caught as: WRONG
+Caught as: WRONG or BAD_RESULT
 Needs: GPU
 """
 
