@@ -113,7 +113,7 @@ def run_strict_protocol(
     steps = schedule(case, count, answers, allowance)
     audited_cold = _some([step for step in steps if not step.warm], _AUDITED_COLD_CALLS)
     for step in steps:
-        null = terms.null.repeat() if step.paired else None
+        null = _null_repetition(trial, terms) if step.paired else None
         request = Repeat(step.seed, step.gate, step.warm)
         reply = trial.ask(request, Repeated, "run", limit_s, left_s=limit_s - spent_s)
         spent_s += trial.answered_s
@@ -138,6 +138,15 @@ def run_strict_protocol(
         if evidence:
             raise TrialOver(Verdict.CHEAT, evidence)
         trial.outcome.timing = timing
+
+
+def _null_repetition(trial: Trial, terms: Terms) -> Repetition:
+    """One of the null submission, while the other child is stopped and cannot slow it down."""
+    trial.pause(True)
+    try:
+        return terms.null.repeat()
+    finally:
+        trial.pause(False)
 
 
 def repetition_of(trial: Trial, reply: Repeated) -> Repetition:

@@ -110,6 +110,10 @@ class Trial:
             raise TrialOver(Verdict.CRASH, f"answered {type(reply).__name__} during {phase}")
         return reply
 
+    def pause(self, paused: bool) -> None:
+        """Stop all that the child runs, or let it go on."""
+        self._child.pause(paused)
+
     def read_bytes(self, count: int, phase: str) -> bytearray:
         """Raw bytes that follow a reply."""
         with self.guarded(phase, self.limits.collect):

@@ -92,7 +92,7 @@ def _timing(record: Record) -> Text:
     clock = _CLOCKS.get(protocol.clock, plain(protocol.clock))
     text = Text(
         f"{clock}, median of {protocol.repetitions} after {protocol.warmup} warm-ups, "
-        f"seed {protocol.seed}"
+        f"seed {protocol.seed}, {plain(protocol.name, 40)} protocol"
     )
     if not protocol.official:
         text.append("; timing is not official", style="bold yellow")
