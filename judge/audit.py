@@ -26,7 +26,7 @@ SURPRISE_TOLERANCE = 2.5e-2
 class AuditCounts:
     """How many fresh contents of a timed case are audited, and whether another gate's are.
 
-    quick: how many repetitions more, chosen for being quick.
+    quick: how many repetitions more are fetched, and compared if they were quick.
     """
 
     fresh: int
@@ -35,7 +35,7 @@ class AuditCounts:
 
 
 AUDITS = {
-    "cuda": AuditCounts(fresh=2, surprise=True, quick=1),
+    "cuda": AuditCounts(fresh=2, surprise=True, quick=3),
     "cpu": AuditCounts(fresh=1, surprise=True, quick=1),
 }
 NO_AUDITS = AuditCounts(fresh=0, surprise=False, quick=0)
@@ -62,8 +62,8 @@ class Answers:
 
     fixed: the run's own seed, at the case's tolerance. fresh: seeds that nobody could foresee.
     surprise: the same shape under a gate that forgets nothing; None where it is not asked.
-    quick, later: how many repetitions are audited afterwards, for being quick, and the answers for
-    the seeds of some.
+    quick: how many more results are fetched, and compared if they were quick; later: the answers
+    for their seeds.
     """
 
     fixed: Answer
@@ -97,14 +97,16 @@ class AuditSeeds:
 def answers(
     case: Case, seed: int, counts: AuditCounts, seeds: AuditSeeds, device: torch.device
 ) -> Answers:
-    """Compute the reference for every seed that calls of a case are judged at."""
-    asked = [_Asked(seed, None, case.tolerance)]
-    if not case.timed:
-        return Answers(*_answer(case, asked, device))
+    """Compute the reference for every seed that calls of a case are judged at.
+
+    A case that is not timed has one fresh seed, where audits are wanted at all.
+    """
     audit_tolerance = case.tolerance * AUDIT_FACTOR
-    surprise_seed, *fresh_seeds = seeds.of(case, 1 + counts.fresh)
+    fresh_count = counts.fresh if case.timed else min(counts.fresh, 1)
+    surprise_seed, *fresh_seeds = seeds.of(case, 1 + fresh_count)
+    asked = [_Asked(seed, None, case.tolerance)]
     asked += [_Asked(one, None, audit_tolerance) for one in fresh_seeds]
-    if counts.surprise:
+    if counts.surprise and case.timed:
         tolerance = max(case.tolerance, SURPRISE_TOLERANCE)
         asked.append(_Asked(surprise_seed, SURPRISE_GATE, tolerance))
     fixed, *others = _answer(case, asked, device)
@@ -112,9 +114,8 @@ def answers(
     def later(some: Sequence[int]) -> list[Answer]:
         return _answer(case, [_Asked(one, None, audit_tolerance) for one in some], device)
 
-    fresh = tuple(others[: counts.fresh])
-    surprise = others[counts.fresh] if counts.surprise else None
-    return Answers(fixed, fresh, surprise, counts.quick, later)
+    fresh, surprise = others[:fresh_count], others[fresh_count:]
+    return Answers(fixed, tuple(fresh), surprise[0] if surprise else None, counts.quick, later)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -55,7 +56,10 @@ def floor_ms(case: Case, ceilings: Ceilings) -> float:
 
 
 def known_ceilings(folder: Path, device: torch.device) -> Ceilings:
-    """The ceilings of a CUDA device, from a file in `folder` or measured now and kept there."""
+    """The ceilings of a CUDA device, from a file in `folder` or measured now and kept there.
+
+    To be asked for while nothing runs on the device.
+    """
     properties = torch.cuda.get_device_properties(device)
     file = folder / f"{properties.uuid}-{properties.multi_processor_count}.json"
     try:
@@ -63,7 +67,9 @@ def known_ceilings(folder: Path, device: torch.device) -> Ceilings:
     except (OSError, msgspec.MsgspecError):
         ceilings = measure_ceilings(device)
     folder.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(msgspec.json.encode(ceilings))
+    partial = file.with_suffix(f".{os.getpid()}")
+    partial.write_bytes(msgspec.json.encode(ceilings))
+    partial.replace(file)
     return ceilings
 
 

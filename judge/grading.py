@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import statistics
 import time
 import traceback
 from collections.abc import Iterator, Sequence
@@ -22,7 +23,7 @@ from judge.baseline import Choice, reference_baseline
 from judge.caches import ceilings_folder, log_folder
 from judge.case import Case, Suite
 from judge.child.log import ChildLog
-from judge.child.process import ChildOptions
+from judge.child.process import ChildError, ChildOptions
 from judge.device_probe import DeviceLost, device_problem
 from judge.environment import toolchain_note
 from judge.floor import floor_ms, known_ceilings
@@ -46,6 +47,8 @@ from judge.text import plain
 from judge.trial import Limits
 from judge.verdict import Verdict
 from judge.witness import ALLOWANCES
+
+_QUIET_REPETITIONS = 5
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,7 @@ def grade(plan: Plan, progress: Progress) -> Record:
     run = _Run(plan, progress)
     interrupted = False
     try:
+        run.measure_quiet_machine()
         for number, (suite, case) in enumerate(plan.cases, start=1):
             progress.case(number, len(plan.cases), case.name)
             run.judge(suite, case)
@@ -122,6 +126,9 @@ class _Run:
             if note and note not in self._notes:
                 self._notes.append(note)
         self._seeds = AuditSeeds()
+        self._quiet_ms: dict[str, float] = {}
+        on_cuda = plan.strict and plan.device.type == "cuda"
+        self._ceilings = known_ceilings(ceilings_folder(), plan.device) if on_cuda else None
         self._logs: list[ChildLog] = []
         self._session = self._new_session(plan.submission, f"submission-{plan.submission.name}", "")
         self._log = self._logs[0]
@@ -208,10 +215,26 @@ class _Run:
         device = self._plan.device
         with self._alone(self._null_session):
             self._null_session.prepare(case, self._plan.seed)
-        floor = None
-        if device.type == "cuda":
-            floor = floor_ms(case, known_ceilings(ceilings_folder(), device))
-        return Terms(self._null_session, ALLOWANCES[device.type], floor)
+        floor = floor_ms(case, self._ceilings) if self._ceilings else None
+        quiet_ms = self._quiet_ms.get(case.name)
+        return Terms(self._null_session, ALLOWANCES[device.type], floor, quiet_ms)
+
+    def measure_quiet_machine(self) -> None:
+        """Run the null submission alone, before the submission has been loaded.
+
+        On a CPU, where a stopped child slows nobody down, there is nothing to compare later.
+        """
+        if self._null_session is None or self._plan.device.type == "cpu":
+            return
+        self._progress.phase("null")
+        try:
+            for _, case in self._plan.cases:
+                if case.timed:
+                    self._null_session.prepare(case, self._plan.seed)
+                    rests = [self._null_session.repeat().rest_ms for _ in range(_QUIET_REPETITIONS)]
+                    self._quiet_ms[case.name] = statistics.median(rests)
+        except ChildError as error:  # the cases will say so too
+            self._notes.append(f"the submission that does nothing failed: {error}")
 
     @contextmanager
     def _alone(self, session: Session) -> Iterator[None]:

@@ -118,7 +118,7 @@ class Session:
         )
 
     def prepare(self, case: Case, seed: int) -> None:
-        """Let the child make a case's inputs and call the submission once, for `repeat`.
+        """Let the child make a case's inputs and call the submission, ready for `repeat`.
 
         Raises ChildError with one line that says what went wrong.
         """
@@ -126,6 +126,7 @@ class Session:
             trial = self._trial(Outcome())
             trial.ask(Prepare(case, seed), Prepared, "prepare", self._limits.prepare)
             trial.ask(Call(), Called, "first call", self._limits.first_call)
+        self.repeat()  # the first one also sets up what the later ones use
 
     def repeat(self) -> Repetition:
         """One repetition with fresh contents, whose result nobody looks at. Raises ChildError."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import random
+import statistics
 from dataclasses import dataclass
 from typing import Protocol as Interface
 
-from judge.audit import Answer, Answers, fresh_seed
+from judge.audit import Answers
 from judge.case import Case
 from judge.child.protocol import Repeat, Repeated
-from judge.quick_audit import QuickCalls
+from judge.late_audit import LateAudits
 from judge.record import Audit
-from judge.repetitions import UNTIMED, Repetitions
+from judge.repetitions import Repetitions
+from judge.schedule import Step, schedule
 from judge.trial import Trial, TrialOver, usable_timing
 from judge.verdict import Verdict
-from judge.witness import Allowance, Pair, Repetition, weigh
+from judge.witness import Allowance, Pair, Repetition, charged_ms, unquiet, weigh
 
 
 class Null(Interface):
@@ -28,67 +29,18 @@ class Null(Interface):
 class Terms:
     """What a timed case's times are held against.
 
-    floor_ms: the least that a call can take on this device, None where that is not known.
+    floor_ms: the least that a call can take on this device. quiet_ms: what a repetition of the null
+    submission takes beside its call while no submission has run. None where they are not known.
     """
 
     null: Null
     allowance: Allowance
-    floor_ms: float | None
+    floor_ms: float | None = None
+    quiet_ms: float | None = None
 
 
-_AUDITED_COLD_CALLS = 1
-
-
-@dataclass(frozen=True)
-class Step:
-    """One repetition to ask for. answer: where its result is audited; timed: whether it counts.
-
-    warm: whether a call with the old contents comes first, where the device has such. paired:
-    whether one of the null submission comes before it.
-    """
-
-    label: str
-    timed: bool
-    seed: int
-    gate: str | None = None
-    answer: Answer | None = None
-    warm: bool = True
-    paired: bool = False
-
-
-def schedule(
-    case: Case, count: Repetitions, answers: Answers, allowance: Allowance | None = None
-) -> list[Step]:
-    """The repetitions of a case, audits where nobody can foresee them and at the last timed one.
-
-    allowance: says which are paired with one of the null submission. Where those are cold calls,
-    they must agree with the others: a submission that skips the warming call could deny as much of
-    the timed one. A case that is not timed is called twice more: with fresh contents, then with the
-    fixed ones, whose result is judged.
-    """
-    if not case.timed:
-        warmup = [Step("call with fresh contents", False, fresh_seed())] * UNTIMED.warmup
-        fixed = answers.fixed
-        return [*warmup, Step("call with the first contents again", False, fixed.seed, None, fixed)]
-    chance = random.SystemRandom()
-    *others, last = [answers.fixed, *answers.fresh]
-    places = chance.sample(range(count.repetitions - 1), min(len(others), count.repetitions - 1))
-    audited = dict(zip(places, others, strict=False)) | {count.repetitions - 1: last}
-    steps = [Step(f"warm-up {n}", False, fresh_seed()) for n in range(1, count.warmup + 1)]
-    for number in range(count.repetitions):
-        answer = audited.get(number)
-        seed = answer.seed if answer else fresh_seed()
-        paired = allowance is not None and not allowance.cold and number < allowance.pairs
-        label = f"repetition {number + 1}"
-        steps.append(Step(label, True, seed, None, answer, paired=paired))
-    if (answer := answers.surprise) is not None:
-        step = Step(f"call with gate {answer.gate}", False, answer.seed, answer.gate, answer)
-        steps.insert(chance.randrange(count.warmup, len(steps)), step)
-    for number in range(allowance.pairs if allowance is not None and allowance.cold else 0):
-        label = f"cold call {number + 1}"
-        step = Step(label, False, fresh_seed(), warm=False, paired=True)
-        steps.insert(chance.randrange(count.warmup, len(steps)), step)
-    return steps
+_SLOW_MS = 2.0
+"""A call that takes longer needs none before it that warms the caches."""
 
 
 def run_strict_protocol(
@@ -109,12 +61,11 @@ def run_strict_protocol(
     seen: list[Repetition] = []
     pairs: list[Pair] = []
     allowance = terms.allowance if terms is not None else None
-    quick = QuickCalls(answers.quick, count.repetitions)
-    steps = schedule(case, count, answers, allowance)
-    audited_cold = _some([step for step in steps if not step.warm], _AUDITED_COLD_CALLS)
-    for step in steps:
+    late = LateAudits()
+    for step in schedule(case, count, answers, allowance):
         null = _null_repetition(trial, terms) if step.paired else None
-        request = Repeat(step.seed, step.gate, step.warm)
+        warm = step.warm and not (seen and seen[-1].claimed_ms > _SLOW_MS)
+        request = Repeat(step.seed, step.gate, warm)
         reply = trial.ask(request, Repeated, "run", limit_s, left_s=limit_s - spent_s)
         spent_s += trial.answered_s
         if reply.problem:
@@ -126,18 +77,21 @@ def run_strict_protocol(
             pairs.append(Pair(repetition, null))
         if step.answer is not None:
             _audit(trial, case, step, answers, inputs, reply.digest)
-        elif step in audited_cold:
-            quick.keep(trial, case, step.label, step.seed, reply.digest)
-        elif step.timed:
-            claims = [one.claimed_ms for one in seen]
-            quick.consider(trial, case, step.label, step.seed, reply.digest, claims)
-    quick.audit(trial, answers)
+        elif step.late:
+            late.keep(trial, case, step, reply.digest, repetition.claimed_ms)
     if terms is not None:
-        timing = usable_timing([one.claimed_ms for one in seen])
-        trial.outcome.witness, evidence = weigh(seen, pairs, terms.allowance, terms.floor_ms)
-        if evidence:
-            raise TrialOver(Verdict.CHEAT, evidence)
+        timing = usable_timing(charged_ms(seen, pairs))
+        late.audit(trial, answers, statistics.median(one.claimed_ms for one in seen))
+        _weigh(trial, seen, pairs, terms)
         trial.outcome.timing = timing
+
+
+def _weigh(trial: Trial, seen: list[Repetition], pairs: list[Pair], terms: Terms) -> None:
+    if noise := unquiet(pairs, terms.quiet_ms):
+        raise TrialOver(Verdict.NOT_RUN, noise)
+    trial.outcome.witness, evidence = weigh(seen, pairs, terms.allowance, terms.floor_ms)
+    if evidence:
+        raise TrialOver(Verdict.CHEAT, evidence)
 
 
 def _null_repetition(trial: Trial, terms: Terms) -> Repetition:
@@ -152,10 +106,6 @@ def _null_repetition(trial: Trial, terms: Terms) -> Repetition:
 def repetition_of(trial: Trial, reply: Repeated) -> Repetition:
     """What the child says of a repetition beside what the judge's clock says."""
     return Repetition(reply.milliseconds, trial.answered_s * 1e3, reply.busy_us)
-
-
-def _some(steps: list[Step], number: int) -> list[Step]:
-    return random.SystemRandom().sample(steps, min(number, len(steps)))
 
 
 def _audit(

@@ -69,6 +69,8 @@ ALLOWANCES = {
 
 _FEW = 10
 """Of so few pairs the least unclaimed counts: on a busy CPU a few medians say little."""
+_BUSY_US = 15.0
+_QUIET_SHARE, _QUIET_MS = 1.25, 0.3
 _CLOCK_MARGIN = 1.05  # two clocks, one of them the GPU's
 
 
@@ -97,6 +99,31 @@ def weigh(
         floor_ms=floor_ms,
     )
     return witness, _contradiction(witness, seen, allowance)
+
+
+def charged_ms(seen: Sequence[Repetition], pairs: Sequence[Pair]) -> list[float]:
+    """The claimed times, in ms, with what the device was still busy after the stop event.
+
+    Up to the null submission's own and 15 microseconds more are the host's doing, and let pass.
+    """
+    idle_us = statistics.median(pair.null.busy_us for pair in pairs) + _BUSY_US
+    return [one.claimed_ms + max(0.0, one.busy_us - idle_us) / 1e3 for one in seen]
+
+
+def unquiet(pairs: Sequence[Pair], quiet_ms: float | None) -> str:
+    """One line where the null submission found the machine much busier than before the run.
+
+    What a submission leaves running on the device slows its neighbour down, and would excuse as
+    much time of its own. Nobody is accused: it can be another program's doing. quiet_ms: the rest
+    of its repetitions while no submission had run, None where that was not measured.
+    """
+    rest = statistics.median(pair.null.rest_ms for pair in pairs)
+    if quiet_ms is None or rest <= _QUIET_SHARE * quiet_ms + _QUIET_MS:
+        return ""
+    return (
+        f"the machine was not quiet: a submission that does nothing took {rest:.6g} ms a "
+        f"repetition, {quiet_ms:.6g} ms before; run this again with nothing beside it"
+    )
 
 
 def _contradiction(witness: Witness, seen: Sequence[Repetition], allowance: Allowance) -> str:

@@ -12,13 +12,13 @@ from trial import known_answers, put_on_trial, verdict_cases, write_submission
 from judge.audit import Answer, Answers, AuditSeeds
 from judge.case import Case
 from judge.checking import Expected
-from judge.digest import block_sums, tensor_digest
+from judge.digest import folded, tensor_digest
 from judge.floor import Ceilings, floor_ms
 from judge.repetitions import Repetitions
-from judge.strict_protocol import schedule
+from judge.schedule import schedule
 from judge.trial import Limits
 from judge.verdict import Verdict
-from judge.witness import Allowance, Pair, Repetition, weigh
+from judge.witness import Allowance, Pair, Repetition, charged_ms, unquiet, weigh
 
 CHAIN_EQUAL = replace(
     verdict_cases()[0], batch=1, tokens=8192, qk_heads=4, v_heads=4, initial_state=None
@@ -73,9 +73,8 @@ def test_few_repetitions_are_still_audited_at_the_last(repetitions: int) -> None
 
 def test_an_untimed_case_is_called_with_fresh_contents_and_again_with_the_first() -> None:
     case = replace(timed_case(), timed=False)
-    fresh, again = schedule(case, Repetitions(10, 100), Answers(answer(42)))
-    assert fresh.answer is None
-    assert fresh.seed != 42
+    fresh, again = schedule(case, Repetitions(10, 100), Answers(answer(42), (answer(7),)))
+    assert fresh.answer.seed == fresh.seed == 7
     assert again.answer.seed == again.seed == 42
 
 
@@ -131,6 +130,20 @@ def test_a_machine_that_is_busy_for_a_while_delays_both_of_a_pair() -> None:
     assert witness.unclaimed_ms == pytest.approx(0.0)
 
 
+def test_what_the_device_does_after_the_stop_event_is_charged() -> None:
+    seen = [Repetition(0.5, 1.5, 15.0), Repetition(0.5, 1.5, 25.0)]
+    # 5 us are the null submission's own, 15 more are let pass
+    charged = charged_ms(seen, [Pair(seen[0], NULL)])
+    assert charged == pytest.approx([0.5, 0.505])
+
+
+def test_a_machine_made_busy_excuses_nobody_and_accuses_nobody() -> None:
+    slowed = [Pair(Repetition(0.5, 3.5, 5.0), Repetition(0.01, 3.01, 5.0))] * 12
+    assert unquiet(slowed, quiet_ms=1.0).startswith("the machine was not quiet")
+    assert unquiet(slowed, quiet_ms=2.2) == ""  # 1.25 times 2.2 and 0.3 ms are 3.05
+    assert unquiet(slowed, quiet_ms=None) == ""
+
+
 def test_a_few_late_repetitions_are_no_evidence() -> None:
     honest, late = Repetition(0.5, 1.5, 5.0), Repetition(0.5, 9.0, 5.0)
     pairs = [Pair(honest, NULL)] * 7 + [Pair(late, NULL)] * 5
@@ -159,20 +172,31 @@ def test_floor_is_the_larger_of_moving_and_multiplying() -> None:
     assert more == pytest.approx(0.75 * 4 * 65536 / 1e9 * 1e3)
 
 
-def test_block_sums_see_one_bit_and_the_order() -> None:
-    words = torch.arange(10_000)
-    original = block_sums(words)
-    assert original.shape == (3,)
-    for place in (0, 4095, 4096, 9_999):
-        changed = words.clone()
-        changed[place] ^= 1 << 40
-        differs = (block_sums(changed) != original).tolist()
-        assert differs == [block == place // 4096 for block in range(3)]
+def test_folded_words_depend_on_every_bit_and_on_the_order() -> None:
+    words = torch.arange(1, 3_000_001)
+    original = folded(words)
+    assert 0 < original.numel() <= 1 << 16
+    for place in (0, 1, 1_234_567, 2_999_999):
+        for bit in (0, 40, 63):
+            changed = words.clone()
+            changed[place] ^= torch.tensor(1).bitwise_left_shift(bit)
+            assert not torch.equal(folded(changed), original)
     swapped = words.clone()
     swapped[[1, 2]] = words[[2, 1]]
-    assert block_sums(swapped)[0] != original[0]
-    moved = torch.cat([words[4096:8192], words[:4096]])
-    assert block_sums(moved)[0] != original[1]
+    assert not torch.equal(folded(swapped), original)
+    far = words.clone()
+    far[[0, 2_000_000]] = words[[2_000_000, 0]]
+    assert not torch.equal(folded(far), original)
+
+
+def test_folding_follows_its_definition() -> None:
+    # one lane of sixteen words: state = (state ^ word) * mix, then state ^= state >> 30, mod 2^64
+    state = 0x9E3779B97F4A7C15
+    for word in range(16):
+        state = ((state ^ word) * 0xBF58476D1CE4E5B9) % 2**64
+        signed = state - 2**64 if state >= 2**63 else state
+        state = (state ^ ((signed >> 30) % 2**64)) % 2**64
+    assert int(folded(torch.arange(16))[0]) % 2**64 == state
 
 
 def test_digest_is_of_the_elements_in_order_not_of_the_storage() -> None:
@@ -248,6 +272,7 @@ def test_cold_calls_are_scattered_and_neither_timed_nor_audited() -> None:
     steps = schedule(timed_case(), Repetitions(10, 100), ANSWERS, ALLOWANCE)
     cold = [step for step in steps if not step.warm]
     assert len(cold) == 12
+    assert sum(step.late for step in cold) == 2
     assert [step for step in steps if step.paired] == cold
     assert not any(step.timed or step.answer for step in cold)
     assert all(step.warm for step in steps[:10])

@@ -196,6 +196,8 @@ class Child:
 
     def ask(self, request: Request, limit_s: float) -> Reply:
         """Send a request and wait for its reply. Raises ChildError, ProtocolError."""
+        if limit_s <= 0:
+            raise ChildTimeout("no answer in time")
         deadline = time.monotonic() + limit_s
         try:
             self._channel.settimeout(limit_s)

@@ -32,9 +32,14 @@ class Renewal:
     def prepare(self) -> None:
         """Capture the graph where there is a device for it; the inputs keep their contents."""
         if self._generator.device.type == "cuda" and self._graph is None:
+            for tensor in self.arguments:  # once uncaptured: kernels load at their first launch
+                if tensor is not None:
+                    tensor.copy_(tensor.clone())
+            self._touch()
             graph = torch.cuda.CUDAGraph()
             graph.register_generator_state(self._generator)
-            with torch.cuda.graph(graph):
+            # thread_local: a thread of the submission may use CUDA meanwhile
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
                 self._redraw(self._case)
                 self._touch()
             self._graph = graph

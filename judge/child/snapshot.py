@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from judge.case import HEAD_DIM, Case
-from judge.digest import block_sums, digest_of_sums, result_digest
+from judge.digest import digest_of_words, folded, result_digest
 
 Result = tuple[torch.Tensor, torch.Tensor]
 
@@ -35,11 +35,11 @@ class Snapshot:
         if self._graph is None:
             return result_digest(*self.result)
         self._graph.replay()
-        return digest_of_sums([sums.cpu() for sums in self._sums])
+        return digest_of_words([words.cpu() for words in self._folded])
 
     def _capture(self) -> None:
-        for tensor in self.result:  # once uncaptured: kernels are loaded at their first launch
-            block_sums(tensor)
+        for tensor in self.result:  # once uncaptured: kernels load at their first launch
+            folded(tensor)
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph):
-            self._sums = [block_sums(tensor) for tensor in self.result]
+        with torch.cuda.graph(self._graph, capture_error_mode="thread_local"):
+            self._folded = [folded(tensor) for tensor in self.result]
