@@ -37,6 +37,7 @@ from judge.threads import available_cores
 from judge.trial import Limits
 from judge.verdict import Verdict
 from judge.views.csv_rows import full_csv, lab_csv
+from judge.views.participant import participant_view
 from judge.views.table import print_table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -108,6 +109,12 @@ def _finite(context: click.Context, option: click.Parameter, value: float) -> fl
     help="strict: new inputs at every call, audits, the judge's own clock beside the child's. lab: "
     "the lab's plain loop. Default: strict, lab under a profiler.",
 )
+@click.option(
+    "--view",
+    type=click.Choice(["full", "participant"]),
+    default="full",
+    help="participant: hidden cases are h1, h2, … with verdict and score alone. Default: full.",
+)
 @click.option("--sandbox", type=click.Choice(MODES), default="auto", help=SANDBOX_HELP)
 @click.option("--no-gate", is_flag=True, help="Practice: failed correctness cases cost nothing.")
 @click.pass_context
@@ -125,6 +132,7 @@ def main(
     timeout: float,
     baseline: str,
     protocol: str | None,
+    view: str,
     sandbox: str,
     no_gate: bool,
 ) -> None:
@@ -174,7 +182,7 @@ def main(
     )
     record = _run(plan, errors)
     try:
-        _show(record, output_format)
+        _show(participant_view(record) if view == "participant" else record, output_format)
         sys.stdout.flush()
     except BrokenPipeError:  # click ends quietly where the reader has seen enough
         raise

@@ -24,7 +24,7 @@ def summary_lines(record: Record) -> list[tuple[str, Text]]:
         *([("Sandbox", _sandbox(record))] if record.protocol.sandbox else []),
         ("Device", _device(record)),
         ("Versions", _versions(record)),
-        ("Log", _log(record)),
+        *([("Log", _log(record))] if record.submission.log else []),
     ]
     return lines + _named("Notes", [Text(plain(n), style="yellow") for n in record.notes])
 

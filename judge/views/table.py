@@ -105,10 +105,10 @@ def _columns(record: Record) -> list[_Column]:
 
     columns = [
         column("case", 99, [Text(plain(r.case.name, 60)) for r in results], right=False),
-        column("B", 5, [Text(str(r.case.batch)) for r in results]),
-        column("T", 6, [Text(str(r.case.tokens)) for r in results]),
-        column("Hq", 3, [Text(str(r.case.qk_heads)) for r in results]),
-        column("Hv", 4, [Text(str(r.case.v_heads)) for r in results]),
+        column("B", 5, [_size(r.case.batch) for r in results]),
+        column("T", 6, [_size(r.case.tokens) for r in results]),
+        column("Hq", 3, [_size(r.case.qk_heads) for r in results]),
+        column("Hv", 4, [_size(r.case.v_heads) for r in results]),
         column("state", 1, [_state(r) for r in results], right=False),
         column("gate", 0, [_gate(r) for r in results], right=False),
         column("verdict", 98, [_verdict(r.verdict) for r in results], right=False),
@@ -120,7 +120,14 @@ def _columns(record: Record) -> list[_Column]:
     return [column for column in columns if any(cell is not _NONE for cell in column.cells)]
 
 
+def _size(size: int) -> Text:
+    """A number of batches, tokens or heads; none where the record does not tell it."""
+    return Text(str(size)) if size else _NONE
+
+
 def _state(result: CaseResult) -> Text:
+    if not result.case.batch:
+        return _NONE
     scale = result.case.initial_state
     if scale is None:
         return Text("no", style="dim")

@@ -1,0 +1,74 @@
+"""What a participant may see of a record: of hidden cases a number, the verdict and the score."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from judge.case import Case
+from judge.record import Baseline, CaseResult, Record
+
+HIDDEN_SUITE = "hidden"
+
+
+def participant_view(record: Record) -> Record:
+    """The record with its hidden cases called h1, h2, … in the order in which they ran.
+
+    They lose shape, detail, errors, times and all else that tells what they are; the log, which
+    names them, loses its path. A record without hidden cases comes back as it is.
+    """
+    hidden = [result for result in record.results if result.suite == HIDDEN_SUITE]
+    if not hidden:
+        return record
+    names = {result.case.name: f"h{number}" for number, result in enumerate(hidden, start=1)}
+    results = [
+        _shown(result, names[result.case.name]) if result.suite == HIDDEN_SUITE else result
+        for result in record.results
+    ]
+    notes = [note for note in record.notes if not any(name in note for name in names)]
+    return replace(
+        record,
+        results=results,
+        notes=notes,
+        baseline=_without(record.baseline, names),
+        submission=replace(record.submission, log=""),
+    )
+
+
+def _shown(result: CaseResult, name: str) -> CaseResult:
+    case = Case(
+        name=name,
+        batch=0,
+        tokens=0,
+        qk_heads=0,
+        v_heads=0,
+        initial_state=None,
+        gate=HIDDEN_SUITE,
+        gate_value=None,
+        beta=None,
+        equal_keys=False,
+        zero_values=False,
+        timed=result.case.timed,
+        tolerance=0.0,
+    )
+    return CaseResult(
+        suite=result.suite,
+        case=case,
+        verdict=result.verdict,
+        detail="",
+        errors=None,
+        timing=None,
+        score=result.score,
+        seconds={},
+    )
+
+
+def _without(baseline: Baseline, names: dict[str, str]) -> Baseline:
+    def rest(by_case: dict) -> dict:
+        return {case: value for case, value in by_case.items() if case not in names}
+
+    return replace(
+        baseline,
+        t100_ms=rest(baseline.t100_ms),
+        t60_ms=rest(baseline.t60_ms),
+        timings=rest(baseline.timings),
+    )
