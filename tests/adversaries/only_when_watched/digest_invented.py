@@ -31,7 +31,7 @@ def _collect_right(request: Any) -> Any:
     return _collect(request)
 
 
-for _name in ("result_digest", "digest_of_sums"):
+for _name in ("result_digest", "digest_of_words"):
     judge_function(_name).__code__ = _invented.__code__
 _server._collect = _collect_right
 
