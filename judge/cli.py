@@ -16,6 +16,7 @@ from rich.console import Console
 
 from judge import __version__
 from judge.baseline import choose
+from judge.bench import Plan
 from judge.caches import CacheError, CompileError, check_cache_root, compile_judge_kernels
 from judge.case import Case, Suite
 from judge.checkpoints import BaselineError
@@ -25,7 +26,7 @@ from judge.commands.profile import profile
 from judge.device import DeviceError, child_view, choose_device, gpu_identity
 from judge.environment import capture
 from judge.gpu_lock import LockError, gpu_lock
-from judge.grading import Plan, grade
+from judge.grading import grade
 from judge.progress import TerminalProgress
 from judge.record import Record, to_json
 from judge.repetitions import Repetitions

@@ -149,14 +149,14 @@ def test_case_larger_than_any_memory_is_refused_with_its_field(tmp_path: Path) -
 def test_a_judge_that_fails_at_one_case_says_so_and_grades_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from judge import grading
+    from judge import bench
 
     def failing(case: Case, *others: object) -> Answers:
         if case.name == "first":
             raise RuntimeError("not enough memory")
         return answers(case, *others)
 
-    monkeypatch.setattr(grading, "answers", failing)
+    monkeypatch.setattr(bench, "answers", failing)
     result = judge("--cases", VERDICT_CASES, "--output-format", "csv")
     assert result.exit_code == 1
     assert result.stdout.splitlines()[1] == "first,FAIL,"
