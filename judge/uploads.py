@@ -75,9 +75,9 @@ def read_upload(place: Place) -> Upload:
             raise SubmissionError(f"{place.path}: is a link; put the upload itself there")
         submission, card = _read(place.path)
     except SubmissionError as error:
-        return Upload(place, None, Card(), plain(str(error)))
+        return Upload(place, None, Card(), plain(str(error).removeprefix(f"{place.path}: ")))
     except (OSError, RecursionError, MemoryError) as error:
-        return Upload(place, None, Card(), plain(f"{place.path}: cannot be read: {error}"))
+        return Upload(place, None, Card(), plain(f"cannot be read: {error}"))
     name = f"{place.participant}-{place.label}" if place.label else place.participant
     return Upload(place, replace(submission, name=plain(name)), card, "")
 
