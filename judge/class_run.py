@@ -71,10 +71,12 @@ def grade_class(
     progress: ClassProgress,
     *,
     fresh: bool,
+    whole: bool = True,
 ) -> Ended:
     """Grade every upload under one plan; what is in the store already is passed over.
 
     roster: by id, None where there is none. fresh: whether to grade what is unchanged again.
+    whole: whether the places are all there are, in their order, which says which is the latest.
     What one upload does stops no other one; only a device that answers no more ends the run, with
     the submission that lost it counted as graded, lest it be the first one again next time. An
     interrupt drops the submission under way and nothing else. Raises StoreError.
@@ -86,7 +88,7 @@ def grade_class(
         for number, place in enumerate(places, start=1):
             progress.submission(number, len(places), place)
             try:
-                outcome = _Turn(plan, bench, store, progress, fresh).take(place, roster)
+                outcome = _Turn(plan, bench, store, progress, fresh, whole).take(place, roster)
             except KeyboardInterrupt:
                 interrupted = True
                 break
@@ -108,6 +110,7 @@ class _Turn:
     store: Store
     progress: ClassProgress
     fresh: bool
+    whole: bool
 
     def take(self, place: Place, roster: Mapping[str, Participant] | None) -> Outcome:
         try:
@@ -127,11 +130,11 @@ class _Turn:
             participant = roster.get(place.participant, participant)
             remarks += () if place.participant in roster else ("not on the roster",)
         if upload.submission is None:
-            self.store.see(upload, participant, "")
+            self.store.see(upload, participant, "", latest=self.whole)
             return Outcome(place, State.REFUSED, problem=upload.problem, remarks=remarks)
         content = content_digest(upload.submission)
         settings = settings_key(self.plan)
-        self.store.see(upload, participant, content)
+        self.store.see(upload, participant, content, latest=self.whole)
         if not self.fresh and self.store.has(participant.id, content, settings):
             return Outcome(place, State.UNCHANGED, remarks=remarks)
         record = grade(replace(self.plan, submission=upload.submission), self.progress, self.bench)

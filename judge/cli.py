@@ -12,7 +12,9 @@ from rich.console import Console
 from judge import __version__
 from judge.bench import Plan
 from judge.commands.check import check_command
-from judge.commands.grade import grade_command
+from judge.commands.decide import decisions_command, override_command, void_command
+from judge.commands.export import export_command
+from judge.commands.grade import grade_command, regrade_command
 from judge.commands.leaderboard import leaderboard_command
 from judge.commands.profile import profile
 from judge.commands.run_options import (
@@ -33,10 +35,12 @@ from judge.record import Record, to_json
 from judge.submission import find_submission
 from judge.verdict import Verdict
 from judge.views.csv_rows import full_csv, lab_csv
+from judge.views.other_judges import csoj_json, gradescope_json
 from judge.views.table import print_table
 
 STARTER = ROOT / "submissions" / "starter"
 DEFAULT_SUITE = "public"
+_OTHER_JUDGES = {"csoj": csoj_json, "gradescope": gradescope_json}
 
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -60,9 +64,10 @@ DEFAULT_SUITE = "public"
 )
 @click.option(
     "--output-format",
-    type=click.Choice(["table", "csv", "csv-full", "json"]),
+    type=click.Choice(["table", "csv", "csv-full", "json", *_OTHER_JUDGES]),
     default="table",
-    help="csv is the lab's own three columns. Default: table.",
+    help="csv is the lab's own three columns; csoj and gradescope are what those systems read as "
+    "the result of their last step, and exit with 0 whatever the verdict. Default: table.",
 )
 @run_options
 @click.pass_context
@@ -95,13 +100,14 @@ def main(
         raise
     except OSError as error:
         raise click.ClickException(f"standard output: {error.strerror}") from None
-    context.exit(_exit_status(record))
+    context.exit(_exit_status(record, output_format))
 
 
-main.add_command(profile)
-main.add_command(check_command)
-main.add_command(grade_command)
-main.add_command(leaderboard_command)
+for _command in (
+    *(profile, check_command, grade_command, regrade_command, leaderboard_command),
+    *(void_command, override_command, decisions_command, export_command),
+):
+    main.add_command(_command)
 
 
 def _run(plan: Plan) -> Record:
@@ -120,6 +126,8 @@ def _show(record: Record, output_format: str) -> None:
         print_table(record, Console())
     elif output_format == "json":
         click.echo(to_json(record))
+    elif output_format in _OTHER_JUDGES:
+        click.echo(_OTHER_JUDGES[output_format](record))
     else:
         click.echo(lab_csv(record) if output_format == "csv" else full_csv(record), nl=False)
     if record.interrupted:
@@ -134,7 +142,9 @@ def _show(record: Record, output_format: str) -> None:
                 say(f"{result.case.name}: {result.verdict}: {result.detail}")
 
 
-def _exit_status(record: Record) -> int:
+def _exit_status(record: Record, output_format: str) -> int:
     if record.interrupted:
         return INTERRUPTED
+    if output_format in _OTHER_JUDGES:
+        return 0
     return 0 if all(result.verdict is Verdict.PASS for result in record.results) else 1

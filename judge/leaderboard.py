@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from judge.record import Baseline, CaseResult, Record
 from judge.roster import Participant
 from judge.scoring import case_score
-from judge.store.store import Attempt, Graded
+from judge.store.decisions import Decision, Kind, Standing, about, standing
+from judge.store.store import Attempt, Graded, Store
 from judge.verdict import Rules, Verdict
 
 HIDDEN_SUITE = "hidden"
@@ -43,7 +44,8 @@ class Row:
     rank: None where the result has no value to rank by; why then says why in one line.
     value, margin: what is ranked, and how far the measured spread lets it vary; scores.
     scores: suite means by suite. cells: by case as the board names it. untimed: by suite.
-    tries: attempts of this participant, refused ones included. created: when graded, ISO 8601 UTC.
+    tries: attempts of this participant, refused ones included. created, submitted: when graded,
+    when uploaded, ISO 8601 UTC. remark: what an assistant decided about it, and why.
     """
 
     participant: Participant
@@ -59,8 +61,10 @@ class Row:
     attempt: str = ""
     tries: int = 0
     created: str = ""
+    submitted: str = ""
     device_name: str = ""
     why: str = ""
+    remark: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,6 +89,7 @@ def make_boards(
     results: Iterable[Graded],
     by: str | None,
     latest: bool,
+    decisions: Standing | None = None,
 ) -> list[Board]:
     """The boards of a store, that of the newest result first.
 
@@ -104,8 +109,16 @@ def make_boards(
         if number == 0:
             here |= participants.keys() - listed
         some = [attempt for attempt in attempts if attempt.participant in here]
-        boards.append(_board(participants, some, group, by, latest))
+        boards.append(_board(participants, some, group, by, latest, decisions or {}))
     return boards
+
+
+def store_boards(store: Store, by: str | None, latest: bool) -> list[Board]:
+    """The boards of a store, under the decisions that stand. Raises StoreError."""
+    decisions = standing(store.decisions())
+    return make_boards(
+        store.participants(), store.attempts(), store.results(), by, latest, decisions
+    )
 
 
 def names_of(boards: Sequence[Board]) -> list[str]:
@@ -140,13 +153,18 @@ def _board(
     group: Sequence[Graded],
     by: str | None,
     latest: bool,
+    decisions: Standing,
 ) -> Board:
     longest = max((graded.record for graded in group), key=lambda record: len(record.results))
     named = list(zip(case_names(longest), longest.results, strict=True))
     suites = [suite.suite for suite in longest.score.suites]
     timed = {result.suite for _, result in named if result.case.timed}
     if by is None:
-        totals = any(graded.record.score.total is not None for graded in group)
+        here = {attempt.participant for attempt in attempts}
+        overridden = any(
+            d.kind is Kind.OVERRIDE and d.participant in here for d in decisions.values()
+        )
+        totals = overridden or any(g.record.score.total is not None for g in group)
         by = TOTAL if totals or not timed else next(suite for suite in suites if suite in timed)
     tries = defaultdict(list)
     for attempt in attempts:
@@ -156,7 +174,11 @@ def _board(
     for participant, theirs in tries.items():
         who = participants.get(participant, Participant(participant))
         candidates = [
-            _row(who, attempt, by_content.get((participant, attempt.content)), by)
+            _decided(
+                _row(who, attempt, by_content.get((participant, attempt.content)), by),
+                about(decisions, participant, attempt.label),
+                by,
+            )
             for attempt in theirs
             if attempt.problem or (participant, attempt.content) in by_content
         ]
@@ -180,7 +202,8 @@ def _chosen(candidates: Sequence[Row], latest: bool) -> Row:
 
 
 def _row(who: Participant, attempt: Attempt, record: Record | None, by: str) -> Row:
-    row = Row(who, attempt.display_name or who.name or who.id, attempt=attempt.label)
+    name = attempt.display_name or who.name or who.id
+    row = Row(who, name, attempt=attempt.label, submitted=attempt.submitted)
     if record is None:
         return replace(row, why=f"refused: {attempt.problem}")
     named = list(zip(case_names(record), record.results, strict=True))
@@ -202,6 +225,20 @@ def _row(who: Participant, attempt: Attempt, record: Record | None, by: str) -> 
         device_name=record.environment.device_name,
         why=why,
     )
+
+
+def _decided(row: Row, decision: Decision | None, by: str) -> Row:
+    """The row after an assistant's decision, which it shows."""
+    if decision is None:
+        return row
+    if decision.kind is Kind.VOID:
+        void = f"void: {decision.reason}"
+        return replace(row, value=None, why=void)
+    remark = f"override: {decision.reason}"
+    if by != TOTAL:
+        return replace(row, total=decision.score, remark=remark)
+    score = decision.score
+    return replace(row, total=score, value=score, margin=0.0, why="", remark=remark)
 
 
 def _value(

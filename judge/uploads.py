@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from judge.archives import archive_suffix, read_archive
 from judge.roster import CARD, Card, normal, read_card
 from judge.submission import (
     ENTRY,
+    MAX_FILES,
     MAX_SOURCE_BYTES,
     STUDENT_FOLDER,
     Submission,
@@ -21,6 +24,7 @@ from judge.submission import (
 from judge.text import plain
 
 _SKIPPED = frozenset({"__pycache__", "__MACOSX", "node_modules"})
+_MOST_LOOKED_AT = 4 * MAX_FILES
 _MAX_ENTRY_DEPTH = 3  # upload's folder / student / tilelang_fwd.py
 
 
@@ -35,12 +39,16 @@ class Place:
 
 @dataclass(frozen=True)
 class Upload:
-    """One attempt. submission: None where there is a problem, told in one line."""
+    """One attempt. submission: None where there is a problem, told in one line.
+
+    submitted: when the newest of its files was changed, ISO 8601 UTC; an archive is one file.
+    """
 
     place: Place
     submission: Submission | None
     card: Card
     problem: str
+    submitted: str = ""
 
 
 def find_uploads(folder: Path) -> list[Place]:
@@ -70,16 +78,19 @@ def left_alone(folder: Path) -> list[Path]:
 
 def read_upload(place: Place) -> Upload:
     """Read an upload into memory; whatever is wrong with it is its problem, never an exception."""
+    changed = ""
     try:
+        changed = _changed(place.path)
         if place.path.is_symlink():
             raise SubmissionError(f"{place.path}: is a link; put the upload itself there")
         submission, card = _read(place.path)
     except SubmissionError as error:
-        return Upload(place, None, Card(), plain(str(error).removeprefix(f"{place.path}: ")))
+        problem = plain(str(error).removeprefix(f"{place.path}: "))
+        return Upload(place, None, Card(), problem, changed)
     except (OSError, RecursionError, MemoryError) as error:
-        return Upload(place, None, Card(), plain(f"cannot be read: {error}"))
+        return Upload(place, None, Card(), plain(f"cannot be read: {error}"), changed)
     name = f"{place.participant}-{place.label}" if place.label else place.participant
-    return Upload(place, replace(submission, name=plain(name)), card, "")
+    return Upload(place, replace(submission, name=plain(name)), card, "", changed)
 
 
 def _places(entry: Path) -> Iterator[Place]:
@@ -98,6 +109,14 @@ def _is_upload(path: Path) -> bool:
     if path.is_dir():
         return any((at / ENTRY).is_file() for at in (path, path / STUDENT_FOLDER))
     return path.is_file() and (path.suffix == ".py" or bool(archive_suffix(path.name)))
+
+
+def _changed(path: Path) -> str:
+    """When the newest file was changed, as far as the first thousands of a folder tell."""
+    below = islice(path.rglob("*"), _MOST_LOOKED_AT) if path.is_dir() else ()
+    files = [at for at in (path, *below) if at.is_symlink() or not at.is_dir()]
+    times = [at.lstat().st_mtime for at in files or [path]]
+    return datetime.fromtimestamp(int(max(times)), UTC).isoformat()
 
 
 def _stem(path: Path) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 import signal
 import subprocess
@@ -87,6 +88,16 @@ def test_table_and_full_csv(tmp_path: Path) -> None:
     assert [row["verdict"] for row in rows] == ["WRONG", "PASS"]
     assert rows[0]["score"] == "0"
     assert float(rows[1]["score"]) > 0
+
+
+def test_last_step_of_csoj_exits_with_0_whatever_the_verdict(tmp_path: Path) -> None:
+    path = write_submission(tmp_path / "s", "raise ValueError('boom')\n")
+    arguments = ("--cases", VERDICT_CASES, "--submission", path, "--baseline", "none")
+    result = judge(*arguments, "--protocol", "lab", "--output-format", "csoj")
+    assert result.exit_code == 0
+    told = json.loads(result.stdout)
+    assert told["score"] == 0
+    assert told["info"]["cases"]["first"]["verdict"] == "IMPORT_ERROR"
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from judge.record import to_json
 from judge.roster import Card, Participant
 from judge.store import schema
+from judge.store.decisions import Decision, Kind
 from judge.store.schema import StoreError
 from judge.store.store import Store
 from judge.uploads import Place, Upload
@@ -57,6 +58,35 @@ def test_what_was_seen_last_is_the_latest_attempt(tmp_path: Path) -> None:
         see(store, "b", "", problem="holds a link")
         kept = [(a.participant, a.content, a.problem) for a in store.attempts()]
         assert kept == [("a", "c2", ""), ("a", "c1", ""), ("b", "", "holds a link")]
+
+
+def test_decisions_are_added_and_never_changed(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    made = [
+        Decision("a", None, Kind.VOID, None, "copied", "zoe", "2026-01-01T00:00:00+00:00"),
+        Decision("a", "2", Kind.OVERRIDE, 80.5, "device fault", "zoe", "2026-01-02T00:00:00+00:00"),
+    ]
+    with Store(path) as store:
+        see(store, "a", "c1")
+        for decision in made:
+            store.decide(decision)
+        assert store.decisions() == made
+    with sqlite3.connect(path) as connection:
+        for change in ("UPDATE decisions SET reason = 'x'", "DELETE FROM decisions"):
+            with pytest.raises(sqlite3.IntegrityError, match="decisions are never"):
+                connection.execute(change)
+
+
+def test_a_look_at_one_attempt_alone_leaves_the_latest_and_known_names(tmp_path: Path) -> None:
+    with Store(tmp_path / "store.sqlite") as store:
+        see(store, "a", "c1", "1")
+        see(store, "a", "c2", "2")
+        upload = Upload(Place(Path("elsewhere"), "a", "1"), None, Card(), "")
+        store.see(upload, Participant("a"), "c1", latest=False)
+        kept = [(a.label, a.path) for a in store.attempts()]
+        assert [label for label, _ in kept] == ["1", "2"]
+        assert kept[0][1].endswith("/elsewhere")
+        assert store.participants()["a"] == Participant("a", "Full Name", "g1")
 
 
 def test_judges_that_write_at_once_lose_nothing(tmp_path: Path) -> None:

@@ -1,15 +1,16 @@
-"""`run.py grade`: options and wiring."""
+"""`run.py grade` and `regrade`: options and wiring."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 from rich.console import Console
 
+from judge.bench import Plan
 from judge.class_progress import ClassTerminal
 from judge.class_run import Ended, State, grade_class
 from judge.commands.run_options import (
@@ -24,66 +25,70 @@ from judge.commands.run_options import (
     say,
     usage_errors,
 )
+from judge.commands.store_option import open_store, store_option
 from judge.reference_run import null_submission
-from judge.roster import load_roster
+from judge.roster import Participant, load_roster, normal
 from judge.store.schema import StoreError
-from judge.store.store import Store, default_store
+from judge.store.store import Store
+from judge.submission import SubmissionError
 from judge.suites import load_suite
 from judge.text import plain
-from judge.uploads import find_uploads, left_alone
+from judge.uploads import Place, find_uploads, left_alone
 from judge.views.class_lines import closing_line
+from judge.yamlfile import shown, suggestion
 
 HIDDEN_SUITE = "hidden"
 COUNTED_SUITES = ("public", HIDDEN_SUITE, "correctness")
 
 
+_CLASS_OPTIONS = (
+    click.option("--case", "case_names", multiple=True, metavar="NAME", help="A case; repeatable."),
+    click.option(
+        "--suite",
+        "suite_names",
+        multiple=True,
+        metavar="NAME",
+        help="All cases of a suite; repeatable. Default: public, hidden and correctness, which a "
+        "total needs.",
+    ),
+    click.option(
+        "--cases",
+        "cases_file",
+        type=click.Path(path_type=Path),
+        help="A suite file to use in place of the ones in cases/.",
+    ),
+    click.option(
+        "--hidden",
+        "hidden_file",
+        type=click.Path(path_type=Path),
+        help="The real hidden suite, in place of the stand-in in cases/.",
+    ),
+    store_option,
+    run_options,
+)
+
+
+def _class_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_CLASS_OPTIONS):
+        command = option(command)
+    return command
+
+
 @click.command("grade", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("folder", type=click.Path(path_type=Path, exists=True), metavar="DIR")
-@click.option("--case", "case_names", multiple=True, metavar="NAME", help="A case; repeatable.")
-@click.option(
-    "--suite",
-    "suite_names",
-    multiple=True,
-    metavar="NAME",
-    help="All cases of a suite; repeatable. Default: public, hidden and correctness, which a "
-    "total needs.",
-)
-@click.option(
-    "--cases",
-    "cases_file",
-    type=click.Path(path_type=Path),
-    help="A suite file to use in place of the ones in cases/.",
-)
-@click.option(
-    "--hidden",
-    "hidden_file",
-    type=click.Path(path_type=Path),
-    help="The real hidden suite, in place of the stand-in in cases/.",
-)
 @click.option(
     "--roster",
     "roster_file",
     type=click.Path(path_type=Path),
     help="CSV with the columns id, name and group; id is the upload's name.",
 )
-@click.option(
-    "--store",
-    "store_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The file that keeps results. Default: store.sqlite in the judge's own folder.",
-)
 @click.option("--fresh", is_flag=True, help="Grade what is unchanged once more.")
-@run_options
+@_class_options
 @click.pass_context
 def grade_command(
     context: click.Context,
     folder: Path,
-    case_names: tuple[str, ...],
-    suite_names: tuple[str, ...],
-    cases_file: Path | None,
-    hidden_file: Path | None,
     roster_file: Path | None,
-    store_file: Path | None,
     fresh: bool,
     **options: Any,
 ) -> None:
@@ -95,24 +100,88 @@ def grade_command(
     usage, 130 interrupted.
     """
     with usage_errors():
-        files = _suite_files(cases_file, hidden_file)
-        default = () if cases_file else COUNTED_SUITES
-        suites, cases = choose_cases(files, suite_names, case_names, default)
         roster = load_roster(roster_file) if roster_file else None
         places = find_uploads(folder)
-        plan = make_plan(RunOptions(**options), null_submission(), suites, cases)
-        store = Store(store_file or default_store())
-    known = {path.resolve() for path in (roster_file, hidden_file, store_file) if path}
+        plan, store = _prepare(must_exist=False, **options)
+    known = {roster_file, options["hidden_file"], options["store_file"], options["cases_file"]}
     for path in left_alone(folder):
-        if path.resolve() not in known:
+        if path.resolve() not in {one.resolve() for one in known if one is not None}:
             say(plain(f"{path}: no .py file, .zip or .tar.gz; left alone"))
-    to_terminal = sys.stdout.isatty()
-    progress = ClassTerminal(
-        Console(stderr=True), len(places), None if to_terminal else _print_at_once
-    )
+    context.exit(_grade(plan, store, places, roster, fresh=fresh, whole=True))
+
+
+@click.command("regrade", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("participant", metavar="ID")
+@click.option("--attempt", metavar="NAME", help="That attempt alone. Default: all of them.")
+@_class_options
+@click.pass_context
+def regrade_command(
+    context: click.Context, participant: str, attempt: str | None, **options: Any
+) -> None:
+    """Grade a participant's uploads again, from where they were found last.
+
+    The new results count in place of the old ones, which stay in the store. Exit status: as grade.
+    """
+    with usage_errors():
+        plan, store = _prepare(must_exist=True, **options)
+        try:
+            places = _places_of(store, normal(participant), attempt)
+        except BaseException:
+            store.close()
+            raise
+    context.exit(_grade(plan, store, places, None, fresh=True, whole=False))
+
+
+def _prepare(
+    case_names: Sequence[str],
+    suite_names: Sequence[str],
+    cases_file: Path | None,
+    hidden_file: Path | None,
+    store_file: Path | None,
+    *,
+    must_exist: bool,
+    **options: Any,
+) -> tuple[Plan, Store]:
+    files = _suite_files(cases_file, hidden_file)
+    default = () if cases_file else COUNTED_SUITES
+    suites, cases = choose_cases(files, suite_names, case_names, default)
+    plan = make_plan(RunOptions(**options), null_submission(), suites, cases)
+    return plan, open_store(store_file, must_exist=must_exist)
+
+
+def _places_of(store: Store, participant: str, attempt: str | None) -> list[Place]:
+    """Where a participant's attempts were seen. Raises SubmissionError where there are none."""
+    theirs = [one for one in store.attempts() if one.participant == participant]
+    if not theirs:
+        people = sorted(store.participants())
+        hint = suggestion(participant, people)
+        raise SubmissionError(f"{shown(participant)} is nobody here; {hint}")
+    found = {one.path: Place(Path(one.path), participant, one.label) for one in theirs}
+    if attempt is None:
+        return list(found.values())
+    chosen = [place for place in found.values() if place.label == normal(attempt)]
+    if not chosen:
+        labels = sorted({one.label for one in theirs})
+        hint = suggestion(attempt, labels)
+        raise SubmissionError(f"--attempt: {shown(attempt)} is not there; {hint}")
+    return chosen
+
+
+def _grade(
+    plan: Plan,
+    store: Store,
+    places: Sequence[Place],
+    roster: Mapping[str, Participant] | None,
+    *,
+    fresh: bool,
+    whole: bool,
+) -> int:
+    """Grade, tell, and return the exit status."""
+    line = None if sys.stdout.isatty() else _print_at_once
+    progress = ClassTerminal(Console(stderr=True), len(places), line)
     try:
         with store, machine(plan, progress.message) as ready:
-            ended = grade_class(ready, places, roster, store, progress, fresh=fresh)
+            ended = grade_class(ready, places, roster, store, progress, fresh=fresh, whole=whole)
     except StoreError as error:
         raise click.ClickException(plain(str(error), 1000)) from None
     except KeyboardInterrupt:
@@ -120,7 +189,7 @@ def grade_command(
     finally:
         progress.close()
     say(closing_line(ended.outcomes, len(places)))
-    context.exit(_exit_status(ended))
+    return _exit_status(ended)
 
 
 def _suite_files(cases_file: Path | None, hidden_file: Path | None) -> Sequence[Path]:

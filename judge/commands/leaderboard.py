@@ -8,8 +8,8 @@ import click
 from rich.console import Console
 
 from judge.commands.run_options import WrongUsage, say, usage_errors
-from judge.leaderboard import make_boards, names_of
-from judge.store.store import Store, default_store
+from judge.commands.store_option import open_store, store_option
+from judge.leaderboard import names_of, store_boards
 from judge.views.board import boards_csv, boards_json, markdown, print_boards
 from judge.yamlfile import shown, suggestion
 
@@ -35,12 +35,7 @@ _FORMATS = {"csv": boards_csv, "json": boards_json, "md": markdown}
     default="best",
     help="Which of a participant's attempts counts. Default: best.",
 )
-@click.option(
-    "--store",
-    "store_file",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="The file that keeps results. Default: store.sqlite in the judge's own folder.",
-)
+@store_option
 def leaderboard_command(
     output_format: str, by: str | None, attempt: str, store_file: Path | None
 ) -> None:
@@ -50,10 +45,8 @@ def leaderboard_command(
     budget, protocol, baseline, versions and cases. Scores that differ by less than the measured
     spread share a rank. Hidden cases are h1, h2, … Exit status: 0, or 2 wrong usage.
     """
-    with usage_errors(), Store(store_file or default_store(), must_exist=True) as store:
-        boards = make_boards(
-            store.participants(), store.attempts(), store.results(), by, attempt == "latest"
-        )
+    with usage_errors(), open_store(store_file) as store:
+        boards = store_boards(store, by, attempt == "latest")
     known = names_of(boards)
     if by is not None and boards and by not in known:
         raise WrongUsage(f"--by: {shown(by)} is not there; {suggestion(by, known)}")

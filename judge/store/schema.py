@@ -25,6 +25,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             notes TEXT NOT NULL,
             problem TEXT NOT NULL,
             seen TEXT NOT NULL,
+            submitted TEXT NOT NULL,
             UNIQUE (participant, label, content)
         )""",
         """CREATE TABLE results (
@@ -48,6 +49,20 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             record BLOB NOT NULL
         )""",
         "CREATE INDEX results_by_content ON results (participant, content, settings)",
+        """CREATE TABLE decisions (
+            id INTEGER PRIMARY KEY,
+            participant TEXT NOT NULL REFERENCES participants (id),
+            attempt TEXT,
+            kind TEXT NOT NULL,
+            score REAL,
+            reason TEXT NOT NULL,
+            author TEXT NOT NULL,
+            made TEXT NOT NULL
+        )""",
+        """CREATE TRIGGER decisions_stay BEFORE UPDATE ON decisions
+            BEGIN SELECT raise(ABORT, 'decisions are never changed'); END""",
+        """CREATE TRIGGER decisions_remain BEFORE DELETE ON decisions
+            BEGIN SELECT raise(ABORT, 'decisions are never deleted'); END""",
     ),
 )
 """What each version adds to the one before; a step that has been released is never changed."""

@@ -6,7 +6,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +16,7 @@ import msgspec
 from judge.caches import cache_root
 from judge.record import Record, from_json
 from judge.roster import Participant
+from judge.store.decisions import Decision, Kind
 from judge.store.schema import StoreError, migrate
 from judge.uploads import Upload
 
@@ -27,6 +28,8 @@ class Attempt:
     """One attempt as it was seen last. position: grows with every look, so the latest is largest.
 
     content: digest of its files, comments aside; empty where there was a problem, told in one line.
+    path: where it lay. submitted: when its files had been changed last when it was first seen, ISO
+    8601 UTC.
     """
 
     participant: str
@@ -35,6 +38,8 @@ class Attempt:
     position: int
     display_name: str
     problem: str
+    path: str = ""
+    submitted: str = ""
 
 
 @dataclass(frozen=True)
@@ -95,30 +100,36 @@ class Store:
         """Close the file."""
         self._connection.close()
 
-    def see(self, upload: Upload, participant: Participant, content: str) -> None:
-        """Note that an attempt is there now, as its participant's latest.
+    def see(
+        self, upload: Upload, participant: Participant, content: str, *, latest: bool = True
+    ) -> None:
+        """Note that an attempt is there now.
 
-        content: as in Attempt.
+        content: as in Attempt. latest: whether it becomes its participant's latest where it is
+        known already. A name or group that is known stays where `participant` has neither.
         """
         place, card = upload.place, upload.card
         with self._transaction() as connection:
             connection.execute(
                 "INSERT INTO participants VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
-                "name = excluded.name, group_name = excluded.group_name",
+                "name = excluded.name, group_name = excluded.group_name"
+                " WHERE excluded.name <> '' OR excluded.group_name <> ''",
                 (participant.id, participant.name, participant.group),
             )
             connection.execute(
                 "INSERT INTO attempts (participant, label, content, position, path, display_name,"
-                " notes, problem, seen) VALUES"
-                " (?, ?, ?, (SELECT coalesce(max(position), 0) + 1 FROM attempts), ?, ?, ?, ?, ?)"
+                " notes, problem, seen, submitted) VALUES"
+                " (?, ?, ?, (SELECT coalesce(max(position), 0) + 1 FROM attempts),"
+                " ?, ?, ?, ?, ?, ?)"
                 " ON CONFLICT (participant, label, content) DO UPDATE SET"
-                " position = excluded.position, path = excluded.path,"
+                " position = iif(?, excluded.position, position), path = excluded.path,"
                 " display_name = excluded.display_name, notes = excluded.notes,"
                 " problem = excluded.problem, seen = excluded.seen",
                 (
-                    *(participant.id, place.label, content, str(place.path)),
+                    *(participant.id, place.label, content, str(place.path.absolute())),
                     *(card.name, card.notes, upload.problem),
-                    datetime.now(UTC).isoformat(timespec="seconds"),
+                    *(datetime.now(UTC).isoformat(timespec="seconds"), upload.submitted),
+                    latest,
                 ),
             )
 
@@ -170,8 +181,8 @@ class Store:
         """Every attempt, in the order in which they were seen last."""
         with self._told():
             rows = self._connection.execute(
-                "SELECT participant, label, content, position, display_name, problem"
-                " FROM attempts ORDER BY position"
+                "SELECT participant, label, content, position, display_name, problem, path,"
+                " submitted FROM attempts ORDER BY position"
             )
             return [Attempt(*row) for row in rows]
 
@@ -184,6 +195,24 @@ class Store:
                 " ORDER BY id"
             )
             return [Graded(n, *row, self._record(n, text)) for n, *row, text in rows]
+
+    def decide(self, decision: Decision) -> None:
+        """Add a decision to those that were made; none is ever changed or taken away."""
+        with self._transaction() as connection:
+            connection.execute(
+                "INSERT INTO decisions (participant, attempt, kind, score, reason, author, made)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                astuple(decision),
+            )
+
+    def decisions(self) -> list[Decision]:
+        """Every decision, the oldest first."""
+        with self._told():
+            rows = self._connection.execute(
+                "SELECT participant, attempt, kind, score, reason, author, made"
+                " FROM decisions ORDER BY id"
+            )
+            return [Decision(*row[:2], Kind(row[2]), *row[3:]) for row in rows]
 
     def count(self) -> int:
         """How many results there are, those included that a later one has replaced."""

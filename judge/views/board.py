@@ -37,8 +37,8 @@ def print_boards(boards: Sequence[Board], console: Console) -> None:
         for start in range(0, len(board.cases), fitting):
             console.print(_grid(_case_columns(board.cases[start : start + fitting]), board.rows))
         for row in board.rows:
-            if row.why:
-                console.print(Text(f"{_name(row)}: {plain(row.why)}", style="yellow"))
+            if said := _said(row):
+                console.print(Text(f"{_name(row)}: {said}", style="yellow"))
 
 
 def markdown(boards: Sequence[Board]) -> str:
@@ -46,7 +46,7 @@ def markdown(boards: Sequence[Board]) -> str:
     parts = []
     for number, board in enumerate(boards):
         title, *conditions = heading(board, number, len(boards))
-        columns = [*_columns(board), *_case_columns(board.cases)[1:], ("remark", lambda r: r.why)]
+        columns = [*_columns(board), *_case_columns(board.cases)[1:], ("remark", _said)]
         lines = [f"## {_escaped(title)}", "", *(f"- {_escaped(c)}" for c in conditions), ""]
         lines.append("| " + " | ".join(_escaped(name) for name, _ in columns) + " |")
         lines.append("|" + " --- |" * len(columns))
@@ -85,7 +85,7 @@ def boards_csv(boards: Sequence[Board]) -> str:
                 cells += _three(row.cells.get(case))
             cells += [_passed(row.untimed.get(suite), "") for suite in untimed]
             cells += [row.rules.value if row.rules else "", row.attempt, str(row.tries)]
-            cells += [row.created, board.by, row.why, *board.conditions.values()]
+            cells += [row.created, board.by, _said(row), *board.conditions.values()]
             writer.writerow(csv_cell(cell) for cell in cells)
     return text.getvalue()
 
@@ -146,6 +146,10 @@ def _grid(columns: Sequence[Column], rows: Sequence[Row]) -> Table:
 
 def _name(row: Row) -> str:
     return plain(row.name, _NAME_WIDTH)
+
+
+def _said(row: Row) -> str:
+    return plain("; ".join(text for text in (row.why, row.remark) if text))
 
 
 def _score(value: float | None, none: str = _NONE) -> str:
