@@ -14,8 +14,8 @@ from judge.fingerprint import content_digest, settings_key
 from judge.grading import grade
 from judge.record import Record
 from judge.roster import Participant
-from judge.store.schema import StoreError
-from judge.store.store import Store
+from judge.store.schema import StoreError, StoreFullError
+from judge.store.store import MAKE_ROOM, Store
 from judge.text import plain
 from judge.uploads import Place, Upload, read_upload
 
@@ -94,6 +94,8 @@ def grade_class(
                 break
             outcomes.append(outcome)
             progress.finished(number, len(places), outcome)
+            if store.full:
+                raise StoreFullError(f"the store's disk is full; {MAKE_ROOM}")
             if bench.lost:
                 break
     finally:

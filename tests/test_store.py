@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from judge.record import to_json
 from judge.roster import Card, Participant
 from judge.store import schema
 from judge.store.decisions import Decision, Kind
-from judge.store.schema import StoreError
+from judge.store.schema import StoreError, StoreFullError
 from judge.store.store import Store
 from judge.uploads import Place, Upload
 from tests.make_record import public_record
@@ -170,17 +172,34 @@ def test_files_that_are_no_store_are_left_as_they_are(tmp_path: Path) -> None:
         Store(tmp_path / "missing.sqlite", must_exist=True)
 
 
-def test_a_full_store_keeps_what_is_finished(tmp_path: Path) -> None:
-    path = tmp_path / "store.sqlite"
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 8 MiB."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)]
+    if shutil.which("mount") is None or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("only root can make a small file system, and not everywhere")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_full_disk_takes_one_more_result_and_loses_none(small_disk: Path) -> None:
+    path = small_disk / "store.sqlite"
+    added = 0
     with Store(path) as store:
         see(store, "a", "c1")
-        store.add("a", "c1", "s0", public_record())
-        store._connection.execute("PRAGMA max_page_count = 1")  # as a disk without room
-        with pytest.raises(StoreError, match="make room and start again"):
-            for number in range(100):
-                store.add("a", "c1", f"s{number + 1}", public_record())
+        (small_disk / "filler").write_bytes(bytes(3 << 20))
+        while not store.full:
+            store.add("a", "c1", f"s{added}", public_record())
+            added += 1
+        (small_disk / "more").write_bytes(bytes(1 << 20))
+        with pytest.raises(StoreFullError, match="make room and start again"):
+            while True:
+                store.add("a", "c1", f"s{added}", public_record())
+                added += 1
+    (small_disk / "filler").unlink()
     with Store(path) as store:
-        finished = store.count()
-        assert finished >= 1
+        assert store.count() == added
         store.add("a", "c1", "after", public_record())
-        assert store.count() == finished + 1
+        assert store.count() == added + 1

@@ -72,6 +72,10 @@ class StoreError(OSError):
     """A store that cannot be used; the text is one line that says what to change."""
 
 
+class StoreFullError(StoreError):
+    """There is no room for more."""
+
+
 def migrate(connection: sqlite3.Connection, path: str) -> None:
     """Bring a store to this judge's version, in one transaction that no other judge sees half of.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -17,9 +18,11 @@ from judge.caches import cache_root
 from judge.record import Record, from_json
 from judge.roster import Participant
 from judge.store.decisions import Decision, Kind
-from judge.store.schema import StoreError, migrate
+from judge.store.schema import StoreError, StoreFullError, migrate
 from judge.uploads import Upload
 
+MAKE_ROOM = "make room and start again: what is finished is kept"
+_RESERVE_BYTES = 4 * 2**20
 _WAIT_S = 60.0  # for another judge's transaction
 
 
@@ -62,7 +65,7 @@ class Store:
     """A store, made where there is none. Every method raises StoreError where the file fails.
 
     What a method has written is on the disk when it returns. Judges that write at once wait for
-    each other.
+    each other. full: whether the room that was set aside for a last result had to be used.
     """
 
     def __init__(self, path: Path, *, must_exist: bool = False) -> None:
@@ -70,6 +73,8 @@ class Store:
         if must_exist and not path.is_file():
             raise StoreError(f"{path}: no such store; grade something first, or name it (--store)")
         self._path = path
+        self._reserve = path.with_name(path.name + "-reserve")
+        self.full = False
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -81,6 +86,7 @@ class Store:
                 self._write_ahead()
                 self._connection.execute("PRAGMA synchronous = FULL")
                 self._connection.execute("PRAGMA foreign_keys = ON")
+                self._set_room_aside()
             except BaseException:
                 self._connection.close()
                 raise
@@ -143,7 +149,10 @@ class Store:
             return found.fetchone() is not None
 
     def add(self, participant: str, content: str, settings: str, record: Record) -> int:
-        """Keep a result of an attempt that was seen; its number."""
+        """Keep a result of an attempt that was seen; its number.
+
+        On a full disk this takes the room that the store has set aside; `full` is true then.
+        """
         environment, protocol = record.environment, record.protocol
         values = {
             "participant": participant,
@@ -165,11 +174,15 @@ class Store:
             "record": msgspec.json.encode(record),
         }
         names, marks = ", ".join(values), ", ".join("?" for _ in values)
-        with self._transaction() as connection:
-            statement = f"INSERT INTO results ({names}) VALUES ({marks})"
-            number = connection.execute(statement, tuple(values.values())).lastrowid
-        assert number is not None
-        return number
+        statement = f"INSERT INTO results ({names}) VALUES ({marks})"
+        try:
+            return self._insert(statement, tuple(values.values()))
+        except StoreFullError:
+            if not self._reserve.exists():
+                raise
+            self._reserve.unlink()
+            self.full = True
+            return self._insert(statement, tuple(values.values()))
 
     def participants(self) -> dict[str, Participant]:
         """Everybody who was seen, by id."""
@@ -188,7 +201,7 @@ class Store:
 
     def results(self) -> list[Graded]:
         """The last result of each content under each settings, oldest first."""
-        with self._told():
+        with self._told(), _no_collection():
             rows = self._connection.execute(
                 "SELECT id, participant, content, settings, record FROM results WHERE id IN"
                 " (SELECT max(id) FROM results GROUP BY participant, content, settings)"
@@ -218,6 +231,20 @@ class Store:
         """How many results there are, those included that a later one has replaced."""
         with self._told():
             return self._connection.execute("SELECT count(*) FROM results").fetchone()[0]
+
+    def _insert(self, statement: str, values: tuple[object, ...]) -> int:
+        with self._transaction() as connection:
+            number = connection.execute(statement, values).lastrowid
+        assert number is not None
+        return number
+
+    def _set_room_aside(self) -> None:
+        """Take up the room for one more result while there is some."""
+        if not self._reserve.exists():
+            try:
+                self._reserve.write_bytes(bytes(_RESERVE_BYTES))
+            except OSError:
+                self._reserve.unlink(missing_ok=True)
 
     def _write_ahead(self) -> None:
         """Let readers and a writer work at once; SQLite does not wait by itself for this change."""
@@ -254,6 +281,19 @@ class Store:
         try:
             yield
         except sqlite3.Error as error:
-            full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
-            hint = "make room and start again" if full else "name another file with --store"
-            raise StoreError(f"{self._path}: {error}; {hint}") from None
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+                raise StoreFullError(f"{self._path}: {error}; {MAKE_ROOM}") from None
+            text = f"{self._path}: {error}; name another file with --store"
+            raise StoreError(text) from None
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Decode without looking for garbage, which takes as long again in a class of a thousand."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
