@@ -2,58 +2,46 @@
 
 from __future__ import annotations
 
-import math
-import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
-import torch
 from rich.console import Console
 
 from judge import __version__
-from judge.baseline import choose
-from judge.caches import CacheError, CompileError, check_cache_root, compile_judge_kernels
-from judge.case import Case, Suite
-from judge.checkpoints import BaselineError
-from judge.child.process import ChildOptions, default_memory_limit, followed_by_profiler
+from judge.bench import Plan
 from judge.commands.check import check_command
+from judge.commands.decide import decisions_command, override_command, void_command
+from judge.commands.export import export_command
+from judge.commands.grade import grade_command, regrade_command
+from judge.commands.leaderboard import leaderboard_command
 from judge.commands.profile import profile
-from judge.device import DeviceError, child_view, choose_device, gpu_identity
-from judge.environment import capture
-from judge.gpu_lock import LockError, gpu_lock
-from judge.grading import Plan, grade
+from judge.commands.run_options import (
+    INTERRUPTED,
+    ROOT,
+    RunOptions,
+    case_files,
+    choose_cases,
+    machine,
+    make_plan,
+    run_options,
+    say,
+    usage_errors,
+)
+from judge.grading import grade
 from judge.progress import TerminalProgress
 from judge.record import Record, to_json
-from judge.repetitions import Repetitions
-from judge.sandbox.kinds import MODES, SANDBOX_HELP, SandboxError, choose_sandbox
-from judge.submission import SubmissionError, find_submission
-from judge.suites import CaseFileError, load_suites, select_cases
-from judge.text import plain
-from judge.threads import available_cores
-from judge.trial import Limits
+from judge.submission import find_submission
 from judge.verdict import Verdict
 from judge.views.csv_rows import full_csv, lab_csv
+from judge.views.other_judges import csoj_json, gradescope_json
 from judge.views.participant import participant_view
 from judge.views.table import print_table
 
-ROOT = Path(__file__).resolve().parents[1]
-CASES = ROOT / "cases"
 STARTER = ROOT / "submissions" / "starter"
 DEFAULT_SUITE = "public"
-DEFAULT_COUNT = {"cuda": Repetitions(10, 100), "cpu": Repetitions(1, 3)}
-INTERRUPTED = 130
-MAX_CALLS = 100_000
-MAX_TIMEOUT_S = 86_400.0
-
-
-def _finite(context: click.Context, option: click.Parameter, value: float) -> float:
-    if not math.isfinite(value):  # click's range lets nan through
-        raise click.BadParameter(f"{value} is no number of seconds")
-    return value
+_OTHER_JUDGES = {"csoj": csoj_json, "gradescope": gradescope_json}
 
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -76,38 +64,11 @@ def _finite(context: click.Context, option: click.Parameter, value: float) -> fl
     "--submission", type=click.Path(path_type=Path), default=STARTER, help="Default: the starter."
 )
 @click.option(
-    "--warmup", type=click.IntRange(0, MAX_CALLS), help="Warm-up calls: 10 on CUDA, 1 on a CPU."
-)
-@click.option(
-    "--repetitions", type=click.IntRange(1, MAX_CALLS), help="Timed calls: 100 on CUDA, 3 on a CPU."
-)
-@click.option(
     "--output-format",
-    type=click.Choice(["table", "csv", "csv-full", "json"]),
+    type=click.Choice(["table", "csv", "csv-full", "json", *_OTHER_JUDGES]),
     default="table",
-    help="csv is the lab's own three columns. Default: table.",
-)
-@click.option("--device", default="auto", metavar="auto|cuda|cuda:N|cpu", help="Default: auto.")
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=42, help="Default: 42.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0.1, max=MAX_TIMEOUT_S),
-    default=Limits.run,
-    callback=_finite,
-    metavar="SECONDS",
-    help="Limit for the timed run of a case; compiling and importing have their own. Default: 300.",
-)
-@click.option(
-    "--baseline",
-    default="auto",
-    metavar="auto|checkpoints|live|reference|none|FILE",
-    help="Where t100 and t60 come from. Default: checkpoints that fit this device, else reference.",
-)
-@click.option(
-    "--protocol",
-    type=click.Choice(["strict", "lab"]),
-    help="strict: new inputs at every call, audits, the judge's own clock beside the child's. lab: "
-    "the lab's plain loop. Default: strict, lab under a profiler.",
+    help="csv is the lab's own three columns; csoj and gradescope are what those systems read as "
+    "the result of their last step, and exit with 0 whatever the verdict. Default: table.",
 )
 @click.option(
     "--view",
@@ -115,8 +76,7 @@ def _finite(context: click.Context, option: click.Parameter, value: float) -> fl
     default="full",
     help="participant: hidden cases are h1, h2, … with verdict and score alone. Default: full.",
 )
-@click.option("--sandbox", type=click.Choice(MODES), default="auto", help=SANDBOX_HELP)
-@click.option("--no-gate", is_flag=True, help="Practice: failed correctness cases cost nothing.")
+@run_options
 @click.pass_context
 def main(
     context: click.Context,
@@ -124,17 +84,9 @@ def main(
     suite_names: tuple[str, ...],
     cases_file: Path | None,
     submission: Path,
-    warmup: int | None,
-    repetitions: int | None,
     output_format: str,
-    device: str,
-    seed: int,
-    timeout: float,
-    baseline: str,
-    protocol: str | None,
     view: str,
-    sandbox: str,
-    no_gate: bool,
+    **options: Any,
 ) -> None:
     """Grade a Gated DeltaNet prefill submission: is it right, how fast is it, what does it score.
 
@@ -143,44 +95,12 @@ def main(
     """
     if context.invoked_subcommand is not None:
         return
-    errors = Console(stderr=True)
-    with _usage_errors():
-        suites, cases = _chosen_cases(cases_file, suite_names, case_names)
-        found = find_submission(submission)
-        torch_device = choose_device(device)
-        environment = capture(torch_device)
-        check_cache_root()
-        contained = choose_sandbox(sandbox, followed_by_profiler())
-        choice = choose(baseline, [case for _, case in cases], environment, CASES / "checkpoints")
-    if contained.note:
-        _say(contained.note)
-    count = DEFAULT_COUNT[torch_device.type]
-    child_device, visible_devices = child_view(torch_device)
-    plan = Plan(
-        submission=found,
-        suites=suites,
-        cases=cases,
-        device=torch_device,
-        environment=environment,
-        child=ChildOptions(
-            device=child_device,
-            visible_devices=visible_devices,
-            threads=available_cores(),
-            memory_limit=default_memory_limit(),
-            sandbox=contained,
-            gpu=gpu_identity(torch_device) if torch_device.type == "cuda" else "",
-        ),
-        seed=seed,
-        count=Repetitions(
-            count.warmup if warmup is None else warmup,
-            count.repetitions if repetitions is None else repetitions,
-        ),
-        limits=Limits(run=timeout),
-        choice=choice,
-        gate=not no_gate,
-        strict=(protocol or ("lab" if followed_by_profiler() else "strict")) == "strict",
-    )
-    record = _run(plan, errors)
+    with usage_errors():
+        files = [cases_file] if cases_file else case_files()
+        default = () if cases_file else (DEFAULT_SUITE,)
+        suites, cases = choose_cases(files, suite_names, case_names, default)
+        plan = make_plan(RunOptions(**options), find_submission(submission), suites, cases)
+    record = _run(plan)
     try:
         _show(participant_view(record) if view == "participant" else record, output_format)
         sys.stdout.flush()
@@ -188,46 +108,25 @@ def main(
         raise
     except OSError as error:
         raise click.ClickException(f"standard output: {error.strerror}") from None
-    context.exit(_exit_status(record))
+    context.exit(_exit_status(record, output_format))
 
 
-main.add_command(profile)
-main.add_command(check_command)
+for _command in (
+    *(profile, check_command, grade_command, regrade_command, leaderboard_command),
+    *(void_command, override_command, decisions_command, export_command),
+):
+    main.add_command(_command)
 
 
-def _run(plan: Plan, errors: Console) -> Record:
-    torch.set_num_threads(plan.child.threads)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    progress = TerminalProgress(errors)
-    on_cuda = plan.device.type == "cuda"
-    lock = gpu_lock(gpu_identity(plan.device), _say) if on_cuda else nullcontext()
+def _run(plan: Plan) -> Record:
+    progress = TerminalProgress(Console(stderr=True))
     try:
-        with lock:
-            if on_cuda:
-                progress.message("compiling the judge's own kernels")
-                child = replace(plan.child, judge_kernels=compile_judge_kernels())
-                plan = replace(plan, child=child)
-            return grade(plan, progress)
-    except CompileError as error:
-        raise click.ClickException(f"the judge's own kernels do not compile: {error}") from None
-    except LockError as error:
-        raise click.ClickException(str(error)) from None
+        with machine(plan, progress.message) as ready:
+            return grade(ready, progress)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     finally:
         progress.close()
-
-
-def _chosen_cases(
-    cases_file: Path | None, suite_names: Sequence[str], case_names: Sequence[str]
-) -> tuple[list[Suite], list[tuple[str, Case]]]:
-    files = [cases_file] if cases_file else sorted(_shown_path(CASES).glob("*.yaml"))
-    suites = load_suites(files)
-    if not (cases_file or suite_names or case_names):
-        suite_names = [DEFAULT_SUITE]
-    chosen = select_cases(suites, suite_names, case_names)
-    taking_part = [suite for suite in suites if any(suite is of for of, _ in chosen)]
-    return taking_part, [(suite.name, case) for suite, case in chosen]
 
 
 def _show(record: Record, output_format: str) -> None:
@@ -235,51 +134,25 @@ def _show(record: Record, output_format: str) -> None:
         print_table(record, Console())
     elif output_format == "json":
         click.echo(to_json(record))
+    elif output_format in _OTHER_JUDGES:
+        click.echo(_OTHER_JUDGES[output_format](record))
     else:
         click.echo(lab_csv(record) if output_format == "csv" else full_csv(record), nl=False)
     if record.interrupted:
-        _say(f"interrupted: {len(record.results)} finished cases are reported")
+        say(f"interrupted: {len(record.results)} finished cases are reported")
     if output_format in ("csv", "csv-full"):
         for note in record.notes:
-            _say(note)
+            say(note)
         if not record.protocol.official:
-            _say("timing is not official: host clock of a CPU")
+            say("timing is not official: host clock of a CPU")
         for result in record.results:
             if result.verdict is not Verdict.PASS:
-                _say(f"{result.case.name}: {result.verdict}: {result.detail}")
+                say(f"{result.case.name}: {result.verdict}: {result.detail}")
 
 
-def _exit_status(record: Record) -> int:
+def _exit_status(record: Record, output_format: str) -> int:
     if record.interrupted:
         return INTERRUPTED
+    if output_format in _OTHER_JUDGES:
+        return 0
     return 0 if all(result.verdict is Verdict.PASS for result in record.results) else 1
-
-
-_USAGE_ERRORS = (
-    *(CaseFileError, SubmissionError, DeviceError),
-    *(BaselineError, CacheError, SandboxError),
-)
-
-
-@contextmanager
-def _usage_errors() -> Iterator[None]:
-    try:
-        yield
-    except _USAGE_ERRORS as error:
-        raise _WrongUsage(plain(str(error), 1000)) from None
-
-
-class _WrongUsage(click.ClickException):
-    """One line, exit status 2."""
-
-    exit_code = 2
-
-
-def _shown_path(path: Path) -> Path:
-    """Relative to the working folder where it lies below, as a reader would name it."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
-
-
-def _say(text: str) -> None:
-    click.echo(text, err=True)

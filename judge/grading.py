@@ -2,97 +2,43 @@
 
 from __future__ import annotations
 
-import os
-import re
 import signal
-import statistics
 import time
 import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Protocol as Interface
-
-import torch
 
 from judge import __version__
-from judge.audit import AUDITS, NO_AUDITS, Answers, AuditSeeds, answers
-from judge.baseline import Choice, reference_baseline
-from judge.caches import ceilings_folder, log_folder
-from judge.case import Case, Suite
+from judge.baseline import reference_baseline
+from judge.bench import Bench, Plan, Progress, log_path
+from judge.case import Case
 from judge.child.log import ChildLog
-from judge.child.process import ChildError, ChildOptions
 from judge.device_probe import DeviceLost, device_problem
 from judge.environment import toolchain_note
-from judge.floor import floor_ms, known_ceilings
 from judge.record import (
     SCHEMA_VERSION,
     Baseline,
     CaseResult,
-    Environment,
     Protocol,
     Record,
     SubmissionInfo,
-    Timing,
 )
-from judge.reference_run import baseline_submission, null_submission
-from judge.repetitions import Repetitions
 from judge.scoring import result_score, score_run
-from judge.session import Session
-from judge.strict_protocol import Terms
-from judge.submission import Submission
 from judge.text import plain
-from judge.trial import Limits
 from judge.verdict import Verdict
-from judge.witness import ALLOWANCES
-
-_QUIET_REPETITIONS = 5
 
 
-@dataclass(frozen=True)
-class Plan:
-    """All that decides a run.
+def grade(plan: Plan, progress: Progress, bench: Bench | None = None) -> Record:
+    """Run the plan. An interrupt ends it early: finished cases are kept, the children ended.
 
-    suites: the suites taken part in, whole. cases: the cases to judge, with their suite's name.
-    choice: the baseline, or that it is to be measured. gate: False for practice (--no-gate).
-    strict: the protocol for hostile code, else the lab's own.
+    bench: what the run shares with those of other submissions under the same plan, and is left
+    open; None where it stands alone.
     """
-
-    submission: Submission
-    suites: Sequence[Suite]
-    cases: Sequence[tuple[str, Case]]
-    device: torch.device
-    environment: Environment
-    child: ChildOptions
-    seed: int
-    count: Repetitions
-    limits: Limits
-    choice: Choice
-    gate: bool
-    strict: bool
-
-
-class Progress(Interface):
-    """What a run tells whoever watches it."""
-
-    def case(self, number: int, total: int, name: str) -> None:
-        """Case `number` of `total` begins."""
-
-    def phase(self, phase: str) -> None:
-        """A phase of the current case begins."""
-
-    def done(self, result: CaseResult) -> None:
-        """The current case is judged."""
-
-
-def grade(plan: Plan, progress: Progress) -> Record:
-    """Run the plan. An interrupt ends it early: finished cases are kept, the children ended."""
-    run = _Run(plan, progress)
+    shared = bench or Bench(plan, progress)
+    run = _Run(plan, progress, shared)
     interrupted = False
     try:
-        run.measure_quiet_machine()
+        run.note(shared.measure_quiet_machine())
         for number, (suite, case) in enumerate(plan.cases, start=1):
             progress.case(number, len(plan.cases), case.name)
             run.judge(suite, case)
@@ -101,6 +47,8 @@ def grade(plan: Plan, progress: Progress) -> Record:
         _ignore_further_interrupts()
     finally:
         run.close()
+        if bench is None:
+            shared.close()
     return run.record(interrupted)
 
 
@@ -111,50 +59,30 @@ def _ignore_further_interrupts() -> None:
 
 
 class _Run:
-    """One run under way: the submission's session, the baseline's, and what came of them."""
+    """One run under way: the submission's session, what it shares, and what came of them."""
 
-    def __init__(self, plan: Plan, progress: Progress) -> None:
+    def __init__(self, plan: Plan, progress: Progress, bench: Bench) -> None:
         self._plan = plan
         self._progress = progress
+        self._bench = bench
         self._start = time.monotonic()
         self._created = datetime.now(UTC)
         self._results: list[CaseResult] = []
-        self._measured: dict[str, Timing] = {}
         self._notes = [note for note in (plan.child.sandbox.note, plan.choice.reason) if note]
         for suite in plan.suites:
             note = toolchain_note(suite.tilelang, plan.environment.tilelang)
             if note and note not in self._notes:
                 self._notes.append(note)
-        self._seeds = AuditSeeds()
-        self._quiet_ms: dict[str, float] = {}
-        on_cuda = plan.strict and plan.device.type == "cuda"
-        self._ceilings = known_ceilings(ceilings_folder(), plan.device) if on_cuda else None
-        self._logs: list[ChildLog] = []
-        self._session = self._new_session(plan.submission, f"submission-{plan.submission.name}", "")
-        self._log = self._logs[0]
-        self._baseline_session: Session | None = None
-        self._null_session: Session | None = None
-        device = plan.device.type
-        if plan.choice.baseline is None:
-            submission = baseline_submission(device)
-            self._baseline_session = self._new_session(submission, "baseline", "baseline: ")
-        if plan.strict and any(case.timed for _, case in plan.cases):
-            self._null_session = self._new_session(null_submission(), "null", "null: ")
-        for session in self._sessions():
-            session.start()
+        submission = plan.submission
+        name = f"submission-{submission.digest[:8]}-{submission.name}"
+        self._log = ChildLog(log_path(self._created, name))
+        self._session = bench.session(submission, self._log)
+        self._session.start()
 
-    def _new_session(self, submission: Submission, log_name: str, prefix: str) -> Session:
-        log = ChildLog(self._log_path(log_name))
-        self._logs.append(log)
-        progress = self._progress
-        return Session(
-            submission,
-            self._plan.child,
-            self._plan.limits,
-            log,
-            lambda phase: progress.phase(prefix + phase),
-            strict=self._plan.strict,
-        )
+    def note(self, line: str) -> None:
+        """Add a line that a reader of the report must not miss, if there is one."""
+        if line:
+            self._notes.append(line)
 
     def judge(self, suite: str, case: Case) -> None:
         """Judge one case. Where the judge itself fails, that is the case's NOT_RUN, and told."""
@@ -166,8 +94,8 @@ class _Run:
             self._log.heading(traceback.format_exc())
             detail = plain(f"the judge failed: {type(error).__name__}: {error}")
             result = CaseResult(suite, case, Verdict.NOT_RUN, detail, None, None, None, {})
-            for session in self._sessions():
-                session.drop_child()
+            self._session.drop_child()
+            self._bench.drop_children()
         self._results.append(result)
         self._progress.done(result)
         if result.verdict in (Verdict.CRASH, Verdict.TIMEOUT):
@@ -178,90 +106,31 @@ class _Run:
         problem = device_problem(self._plan.device)
         if problem:
             self._notes.append(f"the run ends here: {problem}")
+            self._bench.lost = problem
             raise DeviceLost(problem)
 
     def _judge(self, suite: str, case: Case) -> CaseResult:
         plan = self._plan
         self._progress.phase("reference")
         start = time.monotonic()
-        counts = AUDITS[plan.device.type] if plan.strict else NO_AUDITS
-        known = answers(case, plan.seed, counts, self._seeds, plan.device)
+        known = self._bench.known(case)
         reference_s = time.monotonic() - start
-        terms = self._terms(case)
-        if case.timed and self._baseline_session is not None:
-            trusted = Answers(known.fixed)
-            baseline = self._judge_alone(self._baseline_session, suite, case, trusted, terms)
-            if baseline.verdict is Verdict.PASS and baseline.timing is not None:
-                self._measured[case.name] = baseline.timing
-            else:
-                self._notes.append(
-                    f"no baseline for {case.name}: {baseline.verdict}: {baseline.detail}"
-                )
-                self._check_device()
-        result = self._judge_alone(self._session, suite, case, known, terms)
+        terms = self._bench.terms(case, self._session)
+        baseline = self._bench.measure_baseline(suite, case, known, terms, self._session)
+        if baseline is not None and baseline.verdict is not Verdict.PASS:
+            self._notes.append(
+                f"no baseline for {case.name}: {baseline.verdict}: {baseline.detail}"
+            )
+            self._check_device()
+        with self._bench.alone():
+            result = self._session.judge(suite, case, plan.seed, plan.count, known, terms)
         result.seconds["reference"] = round(reference_s, 6)
         return result
 
-    def _judge_alone(
-        self, session: Session, suite: str, case: Case, known: Answers, terms: Terms | None
-    ) -> CaseResult:
-        with self._alone(session):
-            return session.judge(suite, case, self._plan.seed, self._plan.count, known, terms)
-
-    def _terms(self, case: Case) -> Terms | None:
-        """What the times of a case are held against; None where they are not."""
-        if self._null_session is None or not case.timed:
-            return None
-        device = self._plan.device
-        with self._alone(self._null_session):
-            self._null_session.prepare(case, self._plan.seed)
-        floor = floor_ms(case, self._ceilings) if self._ceilings else None
-        quiet_ms = self._quiet_ms.get(case.name)
-        return Terms(self._null_session, ALLOWANCES[device.type], floor, quiet_ms)
-
-    def measure_quiet_machine(self) -> None:
-        """Run the null submission alone, before the submission has been loaded.
-
-        On a CPU, where a stopped child slows nobody down, there is nothing to compare later.
-        """
-        if self._null_session is None or self._plan.device.type == "cpu":
-            return
-        self._progress.phase("null")
-        try:
-            for _, case in self._plan.cases:
-                if case.timed:
-                    self._null_session.prepare(case, self._plan.seed)
-                    rests = [self._null_session.repeat().rest_ms for _ in range(_QUIET_REPETITIONS)]
-                    self._quiet_ms[case.name] = statistics.median(rests)
-        except ChildError as error:  # the cases will say so too
-            self._notes.append(f"the submission that does nothing failed: {error}")
-
-    @contextmanager
-    def _alone(self, session: Session) -> Iterator[None]:
-        """Stop the other sessions' children while this one is at work; the null one's is idle."""
-        others = [
-            other
-            for other in (self._session, self._baseline_session)
-            if other is not None and other is not session
-        ]
-        for other in others:
-            other.pause(True)
-        try:
-            yield
-        finally:
-            for other in others:
-                other.pause(False)
-
-    def _sessions(self) -> list[Session]:
-        all_three = (self._session, self._baseline_session, self._null_session)
-        return [session for session in all_three if session is not None]
-
     def close(self) -> None:
-        """End the children and their logs."""
-        for session in self._sessions():
-            session.close()
-        for log in self._logs:
-            log.close()
+        """End the submission's child and its log."""
+        self._session.close()
+        self._log.close()
 
     def record(self, interrupted: bool) -> Record:
         """Score what is finished and put everything into one record."""
@@ -310,8 +179,4 @@ class _Run:
     def _baseline(self) -> Baseline:
         if self._plan.choice.baseline is not None:
             return self._plan.choice.baseline
-        return reference_baseline(self._plan.device.type, self._measured)
-
-    def _log_path(self, name: str) -> Path:
-        safe = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:60]
-        return log_folder() / f"{self._created:%Y%m%dT%H%M%S}-{os.getpid()}-{safe}.log"
+        return reference_baseline(self._plan.device.type, self._bench.measured)

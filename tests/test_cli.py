@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
 import signal
 import subprocess
@@ -89,6 +90,16 @@ def test_table_and_full_csv(tmp_path: Path) -> None:
     assert float(rows[1]["score"]) > 0
 
 
+def test_last_step_of_csoj_exits_with_0_whatever_the_verdict(tmp_path: Path) -> None:
+    path = write_submission(tmp_path / "s", "raise ValueError('boom')\n")
+    arguments = ("--cases", VERDICT_CASES, "--submission", path, "--baseline", "none")
+    result = judge(*arguments, "--protocol", "lab", "--output-format", "csoj")
+    assert result.exit_code == 0
+    told = json.loads(result.stdout)
+    assert told["score"] == 0
+    assert told["info"]["cases"]["first"]["verdict"] == "IMPORT_ERROR"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -149,14 +160,14 @@ def test_case_larger_than_any_memory_is_refused_with_its_field(tmp_path: Path) -
 def test_a_judge_that_fails_at_one_case_says_so_and_grades_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from judge import grading
+    from judge import bench
 
     def failing(case: Case, *others: object) -> Answers:
         if case.name == "first":
             raise RuntimeError("not enough memory")
         return answers(case, *others)
 
-    monkeypatch.setattr(grading, "answers", failing)
+    monkeypatch.setattr(bench, "answers", failing)
     result = judge("--cases", VERDICT_CASES, "--output-format", "csv")
     assert result.exit_code == 1
     assert result.stdout.splitlines()[1] == "first,FAIL,"

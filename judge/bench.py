@@ -1,0 +1,266 @@
+"""What every submission of a run is judged with: answers, the null session, the baseline's."""
+
+from __future__ import annotations
+
+import os
+import re
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol as Interface
+
+import torch
+
+from judge.audit import AUDITS, NO_AUDITS, Answer, Answers, AuditSeeds, answers
+from judge.baseline import Choice
+from judge.caches import ceilings_folder, log_folder
+from judge.case import Case, Suite
+from judge.checking import Expected
+from judge.child.log import ChildLog
+from judge.child.process import ChildError, ChildOptions
+from judge.floor import floor_ms, known_ceilings
+from judge.record import CaseResult, Environment, Timing
+from judge.reference_run import baseline_submission, null_submission
+from judge.repetitions import Repetitions
+from judge.session import Session
+from judge.strict_protocol import Terms
+from judge.submission import Submission
+from judge.trial import Limits
+from judge.verdict import Verdict
+from judge.witness import ALLOWANCES
+
+_QUIET_REPETITIONS = 5
+_KEPT_SHARE = 0.25
+"""Of the machine's memory, for answers kept between the submissions of a run."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that decides a run.
+
+    suites: the suites taken part in, whole. cases: the cases to judge, with their suite's name.
+    choice: the baseline, or that it is to be measured. gate: False for practice (--no-gate).
+    strict: the protocol for hostile code, else the lab's own.
+    """
+
+    submission: Submission
+    suites: Sequence[Suite]
+    cases: Sequence[tuple[str, Case]]
+    device: torch.device
+    environment: Environment
+    child: ChildOptions
+    seed: int
+    count: Repetitions
+    limits: Limits
+    choice: Choice
+    gate: bool
+    strict: bool
+
+
+class Progress(Interface):
+    """What a run tells whoever watches it."""
+
+    def case(self, number: int, total: int, name: str) -> None:
+        """Case `number` of `total` begins."""
+
+    def phase(self, phase: str) -> None:
+        """A phase of the current case begins."""
+
+    def done(self, result: CaseResult) -> None:
+        """The current case is judged."""
+
+
+class Bench:
+    """Shared by the submissions of one run, which it outlives; they are judged one at a time.
+
+    The plan's submission means nothing here. measured: the baseline's times by case, each measured
+    once, so that all submissions of a run are scored by the same ones. lost: one line that says
+    why the device answers no more, empty while it does.
+    """
+
+    def __init__(self, plan: Plan, progress: Progress) -> None:
+        self.measured: dict[str, Timing] = {}
+        self.lost = ""
+        self._plan = plan
+        self._progress = progress
+        self._seeds = AuditSeeds()
+        self._kept = KeptAnswers(plan.device, _memory_for_answers())
+        self._logs: list[ChildLog] = []
+        self._baseline: Session | None = None
+        self._null: Session | None = None
+        self._quiet_ms: dict[str, float] = {}
+        on_cuda = plan.strict and plan.device.type == "cuda"
+        self._ceilings = known_ceilings(ceilings_folder(), plan.device) if on_cuda else None
+        created = datetime.now(UTC)
+        if plan.choice.baseline is None:
+            submission = baseline_submission(plan.device.type)
+            self._baseline = self._own_session(submission, created, "baseline")
+        if plan.strict and any(case.timed for _, case in plan.cases):
+            self._null = self._own_session(null_submission(), created, "null")
+        for session in self._sessions():
+            session.start()
+
+    def session(self, submission: Submission, log: ChildLog, prefix: str = "") -> Session:
+        """A session under the run's options.
+
+        prefix: set before the phases that the run's progress is told.
+        """
+        return Session(
+            submission,
+            self._plan.child,
+            self._plan.limits,
+            log,
+            lambda phase: self._progress.phase(prefix + phase),
+            strict=self._plan.strict,
+        )
+
+    def known(self, case: Case) -> Answers:
+        """What calls of a case must return, by the same seeds for every submission."""
+        plan = self._plan
+        counts = AUDITS[plan.device.type] if plan.strict else NO_AUDITS
+        return self._kept.of(
+            case, lambda: answers(case, plan.seed, counts, self._seeds, plan.device)
+        )
+
+    def terms(self, case: Case, *paused: Session) -> Terms | None:
+        """What the times of a case are held against; None where they are not.
+
+        paused: sessions that stand still while the null submission is prepared.
+        """
+        if self._null is None or not case.timed:
+            return None
+        with self.alone(*paused):
+            self._null.prepare(case, self._plan.seed)
+        floor = floor_ms(case, self._ceilings) if self._ceilings else None
+        allowance = ALLOWANCES[self._plan.device.type]
+        return Terms(self._null, allowance, floor, self._quiet_ms.get(case.name))
+
+    def measure_quiet_machine(self) -> str:
+        """Run the null submission alone, once, before any submission has been loaded.
+
+        On a CPU, where a stopped child slows nobody down, there is nothing to compare later. The
+        line that a report must have where it fails, else empty.
+        """
+        if self._null is None or self._plan.device.type == "cpu" or self._quiet_ms:
+            return ""
+        self._progress.phase("null")
+        try:
+            for case in (case for _, case in self._plan.cases if case.timed):
+                self._null.prepare(case, self._plan.seed)
+                rests = [self._null.repeat().rest_ms for _ in range(_QUIET_REPETITIONS)]
+                self._quiet_ms[case.name] = statistics.median(rests)
+        except ChildError as error:  # the cases will say so too
+            return f"the submission that does nothing failed: {error}"
+        return ""
+
+    def measure_baseline(
+        self, suite: str, case: Case, known: Answers, terms: Terms | None, *paused: Session
+    ) -> CaseResult | None:
+        """Time the baseline at a timed case where the run has no time of it yet.
+
+        The result, which any verdict but PASS leaves without a time; None where nothing was due.
+        """
+        if self._baseline is None or not case.timed or case.name in self.measured:
+            return None
+        plan = self._plan
+        trusted = Answers(known.fixed)
+        with _paused(paused):
+            result = self._baseline.judge(suite, case, plan.seed, plan.count, trusted, terms)
+        if result.verdict is Verdict.PASS and result.timing is not None:
+            self.measured[case.name] = result.timing
+        return result
+
+    @contextmanager
+    def alone(self, *paused: Session) -> Iterator[None]:
+        """Stop the baseline's child and those of `paused`; the null one's is idle anyway."""
+        with _paused([*paused, *([self._baseline] if self._baseline is not None else [])]):
+            yield
+
+    def drop_children(self) -> None:
+        """End the children at once; the next case starts fresh ones."""
+        for session in self._sessions():
+            session.drop_child()
+
+    def close(self) -> None:
+        """End the children and their logs."""
+        for session in self._sessions():
+            session.close()
+        for log in self._logs:
+            log.close()
+
+    def _own_session(self, submission: Submission, created: datetime, name: str) -> Session:
+        log = ChildLog(log_path(created, name))
+        self._logs.append(log)
+        return self.session(submission, log, f"{name}: ")
+
+    def _sessions(self) -> list[Session]:
+        return [session for session in (self._baseline, self._null) if session is not None]
+
+
+class KeptAnswers:
+    """Answers by case, kept in the machine's memory and handed out on the device.
+
+    room: bytes that may be kept; what exceeds them is computed again whenever it is asked for.
+    """
+
+    def __init__(self, device: torch.device, room: int) -> None:
+        self._device = device
+        self._room = room
+        self._kept: dict[Case, Answers] = {}
+
+    def of(self, case: Case, compute: Callable[[], Answers]) -> Answers:
+        """The answers of a case, computed where they are not kept."""
+        if case in self._kept:
+            return _moved(self._kept[case], self._device)
+        known = compute()
+        size = sum(_bytes(answer.expected) for answer in _parts(known))
+        if size <= self._room:
+            self._room -= size
+            self._kept[case] = _moved(known, torch.device("cpu"))
+        return known
+
+
+def log_path(created: datetime, name: str) -> Path:
+    """Where what a session prints goes: by when its run began, this process and a name."""
+    safe = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:60]
+    return log_folder() / f"{created:%Y%m%dT%H%M%S}-{os.getpid()}-{safe}.log"
+
+
+@contextmanager
+def _paused(sessions: Sequence[Session]) -> Iterator[None]:
+    for session in sessions:
+        session.pause(True)
+    try:
+        yield
+    finally:
+        for session in sessions:
+            session.pause(False)
+
+
+def _parts(known: Answers) -> list[Answer]:
+    return [known.fixed, *known.fresh, *([known.surprise] if known.surprise is not None else [])]
+
+
+def _moved(known: Answers, device: torch.device) -> Answers:
+    def move(answer: Answer) -> Answer:
+        expected = answer.expected
+        there = Expected(expected.output.to(device), expected.final_state.to(device))
+        return replace(answer, expected=there)
+
+    return replace(
+        known,
+        fixed=move(known.fixed),
+        fresh=tuple(map(move, known.fresh)),
+        surprise=move(known.surprise) if known.surprise is not None else None,
+    )
+
+
+def _bytes(expected: Expected) -> int:
+    return expected.output.nbytes + expected.final_state.nbytes
+
+
+def _memory_for_answers() -> int:
+    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * _KEPT_SHARE)

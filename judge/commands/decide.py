@@ -1,0 +1,102 @@
+"""`run.py void`, `override` and `decisions`: options and wiring."""
+
+from __future__ import annotations
+
+import getpass
+import math
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from judge.commands.run_options import WrongUsage, usage_errors
+from judge.commands.store_option import open_store, store_option
+from judge.roster import normal
+from judge.scoring import BEST_SCORE
+from judge.store.decisions import Decision, Kind
+from judge.text import plain
+from judge.yamlfile import shown, suggestion
+
+_SETTINGS = {"help_option_names": ["-h", "--help"]}
+
+
+def _decision_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        store_option,
+        click.option(
+            "--reason", required=True, metavar="TEXT", help="Why; it stands on the board."
+        ),
+        click.option(
+            "--attempt", metavar="NAME", help="That attempt alone. Default: all, later ones too."
+        ),
+        click.argument("participant", metavar="ID"),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command("void", context_settings=_SETTINGS)
+@_decision_options
+@click.option("--lift", is_flag=True, help="Undo what was decided, a void or an override.")
+def void_command(
+    participant: str, attempt: str | None, reason: str, store_file: Path | None, lift: bool
+) -> None:
+    """Take the rank of a participant's results away; the record stays, and so does the decision."""
+    _decide(store_file, participant, attempt, Kind.LIFT if lift else Kind.VOID, None, reason)
+
+
+@click.command("override", context_settings=_SETTINGS)
+@_decision_options
+@click.option(
+    "--score",
+    type=click.FloatRange(0, BEST_SCORE),
+    required=True,
+    help="The total in place of the judge's.",
+)
+def override_command(
+    participant: str, attempt: str | None, reason: str, store_file: Path | None, score: float
+) -> None:
+    """Set the total of a participant's results; the board says so and keeps the judge's figures."""
+    if math.isnan(score):  # click's range lets nan through
+        raise WrongUsage("--score: nan is no score")
+    _decide(store_file, participant, attempt, Kind.OVERRIDE, score, reason)
+
+
+@click.command("decisions", context_settings=_SETTINGS)
+@store_option
+def decisions_command(store_file: Path | None) -> None:
+    """Print every void and override ever made, the oldest first."""
+    with usage_errors(), open_store(store_file) as store:
+        trail = store.decisions()
+    for one in trail:
+        attempt = f" {one.attempt}" if one.attempt is not None else ""
+        score = f" {one.score:g}" if one.score is not None else ""
+        line = f"{one.made} {one.author}: {one.kind}{score} {one.participant}{attempt}: "
+        click.echo(plain(line + one.reason, 1000))
+
+
+def _decide(
+    store_file: Path | None,
+    participant: str,
+    attempt: str | None,
+    kind: Kind,
+    score: float | None,
+    reason: str,
+) -> None:
+    if not plain(reason):
+        raise WrongUsage("--reason: must say why")
+    made = datetime.now(UTC).isoformat(timespec="seconds")
+    who = normal(participant)
+    with usage_errors(), open_store(store_file) as store:
+        labels = {one.label for one in store.attempts() if one.participant == who}
+        known = sorted(store.participants())
+        if who not in known:
+            raise WrongUsage(f"{shown(who)} is nobody here; {suggestion(who, known)}")
+        if attempt is not None and normal(attempt) not in labels:
+            hint = suggestion(attempt, sorted(labels))
+            raise WrongUsage(f"--attempt: {shown(attempt)} is not there; {hint}")
+        label = normal(attempt) if attempt is not None else None
+        author = plain(getpass.getuser(), 60)
+        store.decide(Decision(who, label, kind, score, plain(reason, 500), author, made))

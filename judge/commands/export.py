@@ -1,0 +1,78 @@
+"""`run.py export`: options and wiring."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import click
+
+from judge.commands.run_options import say, usage_errors
+from judge.commands.store_option import open_store, store_option
+from judge.gradebook import gradebook, gradebook_csv, gradebook_jsonl
+from judge.leaderboard import store_boards
+from judge.roster import load_roster
+
+_FORMATS = {"csv": gradebook_csv, "jsonl": gradebook_jsonl}
+
+
+def _instant(context: click.Context, option: click.Parameter, value: str | None) -> datetime | None:
+    if value is None:
+        return None
+    try:
+        return datetime.fromisoformat(value).astimezone()  # local time where it names no zone
+    except ValueError:
+        raise click.BadParameter(f"{value} is no time; write 2026-03-01T23:59+08:00") from None
+
+
+@click.command("export", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--gradebook",
+    "roster_file",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="ROSTER",
+    help="The roster, CSV with the columns id, name and group: a line for each of its people.",
+)
+@click.option(
+    "--deadline",
+    callback=_instant,
+    metavar="TIME",
+    help="ISO 8601, local time unless it names a zone; uploads changed later are marked late.",
+)
+@click.option(
+    "--by", metavar="total|public|hidden|CASE", help="The score. Default: as on the leaderboard."
+)
+@click.option(
+    "--attempt",
+    type=click.Choice(["best", "latest"]),
+    default="best",
+    help="Which of a participant's attempts counts. Default: best.",
+)
+@click.option(
+    "--format", "output_format", type=click.Choice(list(_FORMATS)), default="csv", help="csv."
+)
+@store_option
+def export_command(
+    roster_file: Path,
+    deadline: datetime | None,
+    by: str | None,
+    attempt: str,
+    output_format: str,
+    store_file: Path | None,
+) -> None:
+    """Write a gradebook to standard output, from the board of the newest result.
+
+    Exit status: 0, or 2 wrong usage.
+    """
+    with usage_errors():
+        roster = load_roster(roster_file)
+        with open_store(store_file) as store:
+            boards = store_boards(store, by, attempt == "latest")
+    if len(boards) > 1:
+        say(f"{len(boards)} boards of different conditions; this is the newest one's")
+    board = boards[0] if boards else None
+    if board is not None and not board.official:
+        say("timing is not official: host clock of a CPU")
+    entries = gradebook(roster, board, deadline)
+    click.echo(_FORMATS[output_format](entries), nl=False)

@@ -1,0 +1,217 @@
+"""`run.py grade` and `regrade`: options and wiring."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from judge.bench import Plan
+from judge.class_progress import ClassTerminal
+from judge.class_run import Ended, State, grade_class
+from judge.commands.run_options import (
+    INTERRUPTED,
+    RunOptions,
+    WrongUsage,
+    case_files,
+    choose_cases,
+    machine,
+    make_plan,
+    run_options,
+    say,
+    usage_errors,
+)
+from judge.commands.store_option import open_store, store_option
+from judge.reference_run import null_submission
+from judge.roster import Participant, load_roster, normal
+from judge.store.schema import StoreError
+from judge.store.store import Store
+from judge.submission import SubmissionError
+from judge.suites import load_suite
+from judge.text import plain
+from judge.uploads import Place, find_uploads, left_alone
+from judge.views.class_lines import closing_line
+from judge.yamlfile import shown, suggestion
+
+HIDDEN_SUITE = "hidden"
+COUNTED_SUITES = ("public", HIDDEN_SUITE, "correctness")
+
+
+_CLASS_OPTIONS = (
+    click.option("--case", "case_names", multiple=True, metavar="NAME", help="A case; repeatable."),
+    click.option(
+        "--suite",
+        "suite_names",
+        multiple=True,
+        metavar="NAME",
+        help="All cases of a suite; repeatable. Default: public, hidden and correctness, which a "
+        "total needs.",
+    ),
+    click.option(
+        "--cases",
+        "cases_file",
+        type=click.Path(path_type=Path),
+        help="A suite file to use in place of the ones in cases/.",
+    ),
+    click.option(
+        "--hidden",
+        "hidden_file",
+        type=click.Path(path_type=Path),
+        help="The real hidden suite, in place of the stand-in in cases/.",
+    ),
+    store_option,
+    run_options,
+)
+
+
+def _class_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(_CLASS_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command("grade", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("folder", type=click.Path(path_type=Path, exists=True), metavar="DIR")
+@click.option(
+    "--roster",
+    "roster_file",
+    type=click.Path(path_type=Path),
+    help="CSV with the columns id, name and group; id is the upload's name.",
+)
+@click.option("--fresh", is_flag=True, help="Grade what is unchanged once more.")
+@_class_options
+@click.pass_context
+def grade_command(
+    context: click.Context,
+    folder: Path,
+    roster_file: Path | None,
+    fresh: bool,
+    **options: Any,
+) -> None:
+    """Grade every submission below DIR and keep the results.
+
+    An upload is a .py file, a folder, or a .zip or .tar.gz of one; its name says whose it is.
+    What was graded under the same conditions before is passed over, so an interrupted run goes on
+    where it ended. Exit status: 0 all are graded or refused, 1 the judge failed at some, 2 wrong
+    usage, 130 interrupted.
+    """
+    with usage_errors():
+        roster = load_roster(roster_file) if roster_file else None
+        places = find_uploads(folder)
+        plan, store = _prepare(must_exist=False, **options)
+    known = {roster_file, options["hidden_file"], options["store_file"], options["cases_file"]}
+    for path in left_alone(folder):
+        if path.resolve() not in {one.resolve() for one in known if one is not None}:
+            say(plain(f"{path}: no .py file, .zip or .tar.gz; left alone"))
+    context.exit(_grade(plan, store, places, roster, fresh=fresh, whole=True))
+
+
+@click.command("regrade", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("participant", metavar="ID")
+@click.option("--attempt", metavar="NAME", help="That attempt alone. Default: all of them.")
+@_class_options
+@click.pass_context
+def regrade_command(
+    context: click.Context, participant: str, attempt: str | None, **options: Any
+) -> None:
+    """Grade a participant's uploads again, from where they were found last.
+
+    The new results count in place of the old ones, which stay in the store. Exit status: as grade.
+    """
+    with usage_errors():
+        plan, store = _prepare(must_exist=True, **options)
+        try:
+            places = _places_of(store, normal(participant), attempt)
+        except BaseException:
+            store.close()
+            raise
+    context.exit(_grade(plan, store, places, None, fresh=True, whole=False))
+
+
+def _prepare(
+    case_names: Sequence[str],
+    suite_names: Sequence[str],
+    cases_file: Path | None,
+    hidden_file: Path | None,
+    store_file: Path | None,
+    *,
+    must_exist: bool,
+    **options: Any,
+) -> tuple[Plan, Store]:
+    files = _suite_files(cases_file, hidden_file)
+    default = () if cases_file else COUNTED_SUITES
+    suites, cases = choose_cases(files, suite_names, case_names, default)
+    plan = make_plan(RunOptions(**options), null_submission(), suites, cases)
+    return plan, open_store(store_file, must_exist=must_exist)
+
+
+def _places_of(store: Store, participant: str, attempt: str | None) -> list[Place]:
+    """Where a participant's attempts were seen. Raises SubmissionError where there are none."""
+    theirs = [one for one in store.attempts() if one.participant == participant]
+    if not theirs:
+        people = sorted(store.participants())
+        hint = suggestion(participant, people)
+        raise SubmissionError(f"{shown(participant)} is nobody here; {hint}")
+    found = {one.path: Place(Path(one.path), participant, one.label) for one in theirs}
+    if attempt is None:
+        return list(found.values())
+    chosen = [place for place in found.values() if place.label == normal(attempt)]
+    if not chosen:
+        labels = sorted({one.label for one in theirs})
+        hint = suggestion(attempt, labels)
+        raise SubmissionError(f"--attempt: {shown(attempt)} is not there; {hint}")
+    return chosen
+
+
+def _grade(
+    plan: Plan,
+    store: Store,
+    places: Sequence[Place],
+    roster: Mapping[str, Participant] | None,
+    *,
+    fresh: bool,
+    whole: bool,
+) -> int:
+    """Grade, tell, and return the exit status."""
+    line = None if sys.stdout.isatty() else _print_at_once
+    progress = ClassTerminal(Console(stderr=True), len(places), line)
+    try:
+        with store, machine(plan, progress.message) as ready:
+            ended = grade_class(ready, places, roster, store, progress, fresh=fresh, whole=whole)
+    except StoreError as error:
+        raise click.ClickException(plain(str(error), 1000)) from None
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    finally:
+        progress.close()
+    say(closing_line(ended.outcomes, len(places)))
+    return _exit_status(ended)
+
+
+def _suite_files(cases_file: Path | None, hidden_file: Path | None) -> Sequence[Path]:
+    if hidden_file is None:
+        return [cases_file] if cases_file else case_files()
+    if load_suite(hidden_file).name != HIDDEN_SUITE:
+        raise WrongUsage(f"{hidden_file}: the suite of --hidden must be named {HIDDEN_SUITE}")
+    if cases_file is not None:
+        return [cases_file, hidden_file]
+    return [*(file for file in case_files() if file.stem != HIDDEN_SUITE), hidden_file]
+
+
+def _exit_status(ended: Ended) -> int:
+    if ended.interrupted:
+        say("interrupted: what is finished is kept, and the next run goes on from there")
+        return INTERRUPTED
+    if ended.lost:
+        say(f"the run ends here: {plain(ended.lost)}")
+        return 1
+    return 1 if any(outcome.state is State.FAILED for outcome in ended.outcomes) else 0
+
+
+def _print_at_once(line: str) -> None:
+    click.echo(line)
+    sys.stdout.flush()

@@ -1,0 +1,236 @@
+"""What every command that grades shares: options, the plan they make, and the machine's part."""
+
+from __future__ import annotations
+
+import math
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import torch
+
+from judge.baseline import choose
+from judge.bench import Plan
+from judge.caches import CacheError, CompileError, check_cache_root, compile_judge_kernels
+from judge.case import Case, Suite
+from judge.checkpoints import BaselineError
+from judge.child.process import ChildOptions, default_memory_limit, followed_by_profiler
+from judge.device import DeviceError, child_view, choose_device, gpu_identity
+from judge.environment import capture
+from judge.gpu_lock import LockError, gpu_lock
+from judge.repetitions import Repetitions
+from judge.roster import RosterError
+from judge.sandbox.kinds import MODES, SANDBOX_HELP, SandboxError, choose_sandbox
+from judge.store.schema import StoreError
+from judge.submission import Submission, SubmissionError
+from judge.suites import CaseFileError, load_suites, select_cases
+from judge.text import plain
+from judge.threads import available_cores
+from judge.trial import Limits
+
+ROOT = Path(__file__).resolve().parents[2]
+CASES = ROOT / "cases"
+DEFAULT_COUNT = {"cuda": Repetitions(10, 100), "cpu": Repetitions(1, 3)}
+INTERRUPTED = 130
+MAX_CALLS = 100_000
+MAX_TIMEOUT_S = 86_400.0
+
+_USAGE_ERRORS = (
+    *(CaseFileError, SubmissionError, DeviceError, BaselineError, CacheError, SandboxError),
+    *(RosterError, StoreError),
+)
+
+
+def _finite(context: click.Context, option: click.Parameter, value: float) -> float:
+    if not math.isfinite(value):  # click's range lets nan through
+        raise click.BadParameter(f"{value} is no number of seconds")
+    return value
+
+
+_OPTIONS = (
+    click.option(
+        "--warmup", type=click.IntRange(0, MAX_CALLS), help="Warm-up calls: 10 on CUDA, 1 on a CPU."
+    ),
+    click.option(
+        "--repetitions",
+        type=click.IntRange(1, MAX_CALLS),
+        help="Timed calls: 100 on CUDA, 3 on a CPU.",
+    ),
+    click.option("--device", default="auto", metavar="auto|cuda|cuda:N|cpu", help="Default: auto."),
+    click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=42, help="Default: 42."),
+    click.option(
+        "--timeout",
+        type=click.FloatRange(min=0.1, max=MAX_TIMEOUT_S),
+        default=Limits.run,
+        callback=_finite,
+        metavar="SECONDS",
+        help="Limit for the timed run of a case; compiling and importing have their own. "
+        "Default: 300.",
+    ),
+    click.option(
+        "--baseline",
+        default="auto",
+        metavar="auto|checkpoints|live|reference|none|FILE",
+        help="Where t100 and t60 come from. Default: checkpoints that fit this device, else "
+        "reference.",
+    ),
+    click.option(
+        "--protocol",
+        type=click.Choice(["strict", "lab"]),
+        help="strict: new inputs at every call, audits, the judge's own clock beside the child's. "
+        "lab: the lab's plain loop. Default: strict, lab under a profiler.",
+    ),
+    click.option("--sandbox", type=click.Choice(MODES), default="auto", help=SANDBOX_HELP),
+    click.option(
+        "--no-gate", is_flag=True, help="Practice: failed correctness cases cost nothing."
+    ),
+)
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The values of `run_options`, as click hands them over."""
+
+    warmup: int | None
+    repetitions: int | None
+    device: str
+    seed: int
+    timeout: float
+    baseline: str
+    protocol: str | None
+    sandbox: str
+    no_gate: bool
+
+
+def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that decide how cases are run; they arrive as RunOptions(**…)."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def make_plan(
+    options: RunOptions,
+    submission: Submission,
+    suites: Sequence[Suite],
+    cases: Sequence[tuple[str, Case]],
+) -> Plan:
+    """The plan that the options make on this machine, told where it contains less than it might.
+
+    Raises DeviceError, CacheError, SandboxError, BaselineError.
+    """
+    device = choose_device(options.device)
+    environment = capture(device)
+    check_cache_root()
+    contained = choose_sandbox(options.sandbox, followed_by_profiler())
+    choice = choose(options.baseline, [case for _, case in cases], environment, checkpoints())
+    if contained.note:
+        say(contained.note)
+    count = DEFAULT_COUNT[device.type]
+    child_device, visible_devices = child_view(device)
+    protocol = options.protocol or ("lab" if followed_by_profiler() else "strict")
+    return Plan(
+        submission=submission,
+        suites=suites,
+        cases=cases,
+        device=device,
+        environment=environment,
+        child=ChildOptions(
+            device=child_device,
+            visible_devices=visible_devices,
+            threads=available_cores(),
+            memory_limit=default_memory_limit(),
+            sandbox=contained,
+            gpu=gpu_identity(device) if device.type == "cuda" else "",
+        ),
+        seed=options.seed,
+        count=Repetitions(
+            count.warmup if options.warmup is None else options.warmup,
+            count.repetitions if options.repetitions is None else options.repetitions,
+        ),
+        limits=Limits(run=options.timeout),
+        choice=choice,
+        gate=not options.no_gate,
+        strict=protocol == "strict",
+    )
+
+
+@contextmanager
+def machine(plan: Plan, message: Callable[[str], None]) -> Iterator[Plan]:
+    """Hold the device and have the judge's kernels; the plan with them in it.
+
+    message: told what takes long. Ends with one line, status 1, where either cannot be had.
+    """
+    torch.set_num_threads(plan.child.threads)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    on_cuda = plan.device.type == "cuda"
+    lock = gpu_lock(gpu_identity(plan.device), say) if on_cuda else nullcontext()
+    try:
+        with lock:
+            if on_cuda:
+                message("compiling the judge's own kernels")
+                child = replace(plan.child, judge_kernels=compile_judge_kernels())
+                plan = replace(plan, child=child)
+            yield plan
+    except CompileError as error:
+        raise click.ClickException(f"the judge's own kernels do not compile: {error}") from None
+    except LockError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def choose_cases(
+    files: Sequence[Path],
+    suite_names: Sequence[str],
+    case_names: Sequence[str],
+    default: Sequence[str],
+) -> tuple[list[Suite], list[tuple[str, Case]]]:
+    """Suites that take part, and the cases asked for; `default` names suites where none is asked.
+
+    Raises CaseFileError.
+    """
+    suites = load_suites(files)
+    if not (suite_names or case_names):
+        suite_names = default
+    chosen = select_cases(suites, suite_names, case_names)
+    taking_part = [suite for suite in suites if any(suite is of for of, _ in chosen)]
+    return taking_part, [(suite.name, case) for suite, case in chosen]
+
+
+def case_files() -> list[Path]:
+    """The suite files of this judge."""
+    return sorted(shown_path(CASES).glob("*.yaml"))
+
+
+def checkpoints() -> Path:
+    """Folder of the checkpoint files of this judge."""
+    return CASES / "checkpoints"
+
+
+@contextmanager
+def usage_errors() -> Iterator[None]:
+    """Turn what only the caller can change into one line and exit status 2."""
+    try:
+        yield
+    except _USAGE_ERRORS as error:
+        raise WrongUsage(plain(str(error), 1000)) from None
+
+
+class WrongUsage(click.ClickException):
+    """One line, exit status 2."""
+
+    exit_code = 2
+
+
+def shown_path(path: Path) -> Path:
+    """Relative to the working folder where it lies below, as a reader would name it."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def say(text: str) -> None:
+    """A line on standard error."""
+    click.echo(text, err=True)

@@ -1,0 +1,326 @@
+"""From a store to boards: one for each set of conditions, ranked by what is asked for."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from judge.record import Baseline, CaseResult, Record
+from judge.roster import Participant
+from judge.scoring import case_score
+from judge.store.decisions import Decision, Kind, Standing, about, standing
+from judge.store.store import Attempt, Graded, Store
+from judge.verdict import Rules, Verdict
+
+HIDDEN_SUITE = "hidden"
+TOTAL = "total"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a board shows of one timed case; score and median in ms are None where there is none."""
+
+    verdict: Verdict
+    score: float | None
+    median_ms: float | None
+
+
+@dataclass(frozen=True)
+class Untimed:
+    """The untimed cases of a suite: how many passed of how many, and the first verdict that did not
+    pass, None where all did."""
+
+    passed: int
+    ran: int
+    failure: Verdict | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One participant on a board.
+
+    rank: None where the result has no value to rank by; why then says why in one line.
+    value, margin: what is ranked, and how far the measured spread lets it vary; scores.
+    scores: suite means by suite. cells: by case as the board names it. untimed: by suite.
+    tries: attempts of this participant, refused ones included. created, submitted: when graded,
+    when uploaded, ISO 8601 UTC. remark: what an assistant decided about it, and why.
+    """
+
+    participant: Participant
+    name: str
+    rank: int | None = None
+    value: float | None = None
+    margin: float = 0.0
+    total: float | None = None
+    scores: dict[str, float | None] = field(default_factory=dict)
+    cells: dict[str, Cell] = field(default_factory=dict)
+    untimed: dict[str, Untimed] = field(default_factory=dict)
+    rules: Rules | None = None
+    attempt: str = ""
+    tries: int = 0
+    created: str = ""
+    submitted: str = ""
+    device_name: str = ""
+    why: str = ""
+    remark: str = ""
+
+
+@dataclass(frozen=True)
+class Board:
+    """Results under one set of conditions, the only ones that can be ranked together.
+
+    conditions: names and values that every row shares. by: what the rows are ranked by.
+    """
+
+    conditions: dict[str, str]
+    official: bool
+    by: str
+    suites: list[str]
+    cases: list[str]
+    untimed: list[str]
+    rows: list[Row]
+
+
+def make_boards(
+    participants: Mapping[str, Participant],
+    attempts: Sequence[Attempt],
+    results: Iterable[Graded],
+    by: str | None,
+    latest: bool,
+    decisions: Standing | None = None,
+) -> list[Board]:
+    """The boards of a store, that of the newest result first.
+
+    attempts: in the order in which they were seen. results: oldest first. by: total, a suite, or a
+    case as boards name it; None for the total, or the first scored suite where no result has one.
+    latest: whether a participant's last attempt counts, else the best. Who had nothing but refused
+    uploads stands on the first board.
+    """
+    groups: dict[str, list[Graded]] = defaultdict(list)
+    for graded in results:
+        groups[graded.settings].append(graded)
+    newest = sorted(groups.values(), key=lambda group: group[-1].id, reverse=True)
+    listed = {graded.participant for group in newest for graded in group}
+    boards = []
+    for number, group in enumerate(newest):
+        here = {graded.participant for graded in group}
+        if number == 0:
+            here |= participants.keys() - listed
+        some = [attempt for attempt in attempts if attempt.participant in here]
+        boards.append(_board(participants, some, group, by, latest, decisions or {}))
+    return boards
+
+
+def store_boards(store: Store, by: str | None, latest: bool) -> list[Board]:
+    """The boards of a store, under the decisions that stand. Raises StoreError."""
+    decisions = standing(store.decisions())
+    return make_boards(
+        store.participants(), store.attempts(), store.results(), by, latest, decisions
+    )
+
+
+def names_of(boards: Sequence[Board]) -> list[str]:
+    """Everything that some board can be ranked by."""
+    names = [name for board in boards for name in (*board.suites, *board.cases)]
+    return list(dict.fromkeys([TOTAL, *names]))
+
+
+def case_names(record: Record) -> list[str]:
+    """The record's cases as participants know them: those of the hidden suite are h1, h2, …"""
+    names = []
+    hidden = 0
+    for result in record.results:
+        hidden += result.suite == HIDDEN_SUITE
+        names.append(f"h{hidden}" if result.suite == HIDDEN_SUITE else result.case.name)
+    return names
+
+
+def score_margin(result: CaseResult, baseline: Baseline) -> float:
+    """Half of how far a case's score moves between the times p10 and p90 of its calls."""
+    name, timing = result.case.name, result.timing
+    if result.verdict is not Verdict.PASS or timing is None or name not in baseline.t100_ms:
+        return 0.0
+    t100, t60 = baseline.t100_ms[name], baseline.t60_ms[name]
+    fast, slow = (case_score(ms, t100, t60) for ms in (timing.p10_ms, timing.p90_ms))
+    return (fast - slow) / 2
+
+
+def _board(
+    participants: Mapping[str, Participant],
+    attempts: Sequence[Attempt],
+    group: Sequence[Graded],
+    by: str | None,
+    latest: bool,
+    decisions: Standing,
+) -> Board:
+    longest = max((graded.record for graded in group), key=lambda record: len(record.results))
+    named = list(zip(case_names(longest), longest.results, strict=True))
+    suites = [suite.suite for suite in longest.score.suites]
+    timed = {result.suite for _, result in named if result.case.timed}
+    if by is None:
+        here = {attempt.participant for attempt in attempts}
+        overridden = any(
+            d.kind is Kind.OVERRIDE and d.participant in here for d in decisions.values()
+        )
+        totals = overridden or any(g.record.score.total is not None for g in group)
+        by = TOTAL if totals or not timed else next(suite for suite in suites if suite in timed)
+    tries = defaultdict(list)
+    for attempt in attempts:
+        tries[attempt.participant].append(attempt)
+    by_content = {(graded.participant, graded.content): graded.record for graded in group}
+    rows = []
+    for participant, theirs in tries.items():
+        who = participants.get(participant, Participant(participant))
+        candidates = [
+            _decided(
+                _row(who, attempt, by_content.get((participant, attempt.content)), by),
+                about(decisions, participant, attempt.label),
+                by,
+            )
+            for attempt in theirs
+            if attempt.problem or (participant, attempt.content) in by_content
+        ]
+        if candidates:
+            rows.append(replace(_chosen(candidates, latest), tries=len(theirs)))
+    return Board(
+        conditions=_conditions(group[-1].record),
+        official=longest.protocol.official,
+        by=by,
+        suites=[suite for suite in suites if suite in timed],
+        cases=[name for name, result in named if result.case.timed],
+        untimed=[s for s in suites if any(r.suite == s and not r.case.timed for _, r in named)],
+        rows=_ranked(rows),
+    )
+
+
+def _chosen(candidates: Sequence[Row], latest: bool) -> Row:
+    if latest:
+        return candidates[-1]
+    return max(candidates, key=lambda row: row.value if row.value is not None else -math.inf)
+
+
+def _row(who: Participant, attempt: Attempt, record: Record | None, by: str) -> Row:
+    name = attempt.display_name or who.name or who.id
+    row = Row(who, name, attempt=attempt.label, submitted=attempt.submitted)
+    if record is None:
+        return replace(row, why=f"refused: {attempt.problem}")
+    named = list(zip(case_names(record), record.results, strict=True))
+    value, why = _value(record, named, by)
+    return replace(
+        row,
+        value=value,
+        margin=_margin(record, named, by),
+        total=record.score.total,
+        scores={s.suite: s.score for s in record.score.suites},
+        cells={
+            name: Cell(r.verdict, r.score, r.timing.median_ms if r.timing else None)
+            for name, r in named
+            if r.case.timed
+        },
+        untimed={s.suite: _untimed(record, s.suite) for s in record.score.suites},
+        rules=record.submission.rules,
+        created=record.created,
+        device_name=record.environment.device_name,
+        why=why,
+    )
+
+
+def _decided(row: Row, decision: Decision | None, by: str) -> Row:
+    """The row after an assistant's decision, which it shows."""
+    if decision is None:
+        return row
+    if decision.kind is Kind.VOID:
+        void = f"void: {decision.reason}"
+        return replace(row, value=None, why=void)
+    remark = f"override: {decision.reason}"
+    if by != TOTAL:
+        return replace(row, total=decision.score, remark=remark)
+    score = decision.score
+    return replace(row, total=score, value=score, margin=0.0, why="", remark=remark)
+
+
+def _value(
+    record: Record, named: Sequence[tuple[str, CaseResult]], by: str
+) -> tuple[float | None, str]:
+    """What a record is ranked by, or None and why it has nothing.
+
+    Where the clock is not official no total counts: then the figures are ranked as practice.
+    """
+    score, rules = record.score, record.submission.rules
+    if record.protocol.official and rules is not Rules.OK:
+        return None, f"rules: {rules}"
+    if by == TOTAL:
+        if score.total is None or (record.protocol.official and not score.graded):
+            return None, score.why_not
+        return score.total, ""
+    for suite in score.suites:
+        if suite.suite == by:
+            if suite.complete and suite.score is not None:
+                return suite.score, ""
+            return None, f"{by}: {suite.cases_run} of {suite.cases_total} cases ran"
+    for name, result in named:
+        if name == by:
+            return result.score, "" if result.score is not None else str(result.verdict)
+    return None, f"no {by} here"
+
+
+def _margin(record: Record, named: Sequence[tuple[str, CaseResult]], by: str) -> float:
+    def of(chosen: Sequence[CaseResult]) -> float:
+        margins = [score_margin(result, record.baseline) for result in chosen]
+        return math.fsum(margins) / len(margins) if margins else 0.0
+
+    def of_suite(suite: str) -> float:
+        return of([r for r in record.results if r.suite == suite and r.case.timed])
+
+    if by == TOTAL:
+        if not record.score.total:
+            return 0.0  # the gate's 0 is no measurement
+        return math.fsum(s.weight * of_suite(s.suite) for s in record.score.suites if s.weight)
+    if any(suite.suite == by for suite in record.score.suites):
+        return of_suite(by)
+    return of([result for name, result in named if name == by])
+
+
+def _untimed(record: Record, suite: str) -> Untimed:
+    ran = [r for r in record.results if r.suite == suite and not r.case.timed]
+    failures = [r.verdict for r in ran if r.verdict is not Verdict.PASS]
+    return Untimed(len(ran) - len(failures), len(ran), failures[0] if failures else None)
+
+
+def _ranked(rows: Sequence[Row]) -> list[Row]:
+    """Rows in their order. Who is within the larger margin of the first of a rank shares it."""
+    ordered = sorted(
+        rows,
+        key=lambda r: (r.value is None, -(r.value or 0.0), r.participant.id),
+    )
+    ranked: list[Row] = []
+    first = Row(Participant(""), "")
+    for place, row in enumerate(ordered, start=1):
+        if row.value is None:
+            ranked.append(row)
+            continue
+        shares = first.value is not None and first.value - row.value <= max(
+            first.margin, row.margin
+        )
+        ranked.append(replace(row, rank=first.rank if shares else place))
+        if not shares:
+            first = ranked[-1]
+    return ranked
+
+
+def _conditions(record: Record) -> dict[str, str]:
+    environment, protocol = record.environment, record.protocol
+    sms = f", {environment.sms} SMs" if environment.sms is not None else ""
+    calls = f"{protocol.repetitions} after {protocol.warmup}"
+    return {
+        "device": environment.device_name + sms,
+        "protocol": f"{protocol.name}, {protocol.clock}, {calls}, seed {protocol.seed}, "
+        f"timeout {protocol.timeout_s:g} s, sandbox {protocol.sandbox or 'unknown'}",
+        "baseline": f"{record.baseline.source}: {record.baseline.name}",
+        "judge": record.judge_version,
+        "versions": f"TileLang {environment.tilelang or 'none'}, torch {environment.torch}",
+        "suites": ", ".join(suite.suite for suite in record.score.suites),
+        "gate": record.score.gate if record.score.gate in ("off", "not_run") else "on",
+    }

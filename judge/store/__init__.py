@@ -1,0 +1,1 @@
+"""What was graded, kept in one SQLite file."""

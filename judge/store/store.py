@@ -1,0 +1,299 @@
+"""One file of everything graded: participants, their attempts, and the records as JSON."""
+
+from __future__ import annotations
+
+import gc
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+
+import msgspec
+
+from judge.caches import cache_root
+from judge.record import Record, from_json
+from judge.roster import Participant
+from judge.store.decisions import Decision, Kind
+from judge.store.schema import StoreError, StoreFullError, migrate
+from judge.uploads import Upload
+
+MAKE_ROOM = "make room and start again: what is finished is kept"
+_RESERVE_BYTES = 4 * 2**20
+_WAIT_S = 60.0  # for another judge's transaction
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One attempt as it was seen last. position: grows with every look, so the latest is largest.
+
+    content: digest of its files, comments aside; empty where there was a problem, told in one line.
+    path: where it lay. submitted: when its files had been changed last when it was first seen, ISO
+    8601 UTC.
+    """
+
+    participant: str
+    label: str
+    content: str
+    position: int
+    display_name: str
+    problem: str
+    path: str = ""
+    submitted: str = ""
+
+
+@dataclass(frozen=True)
+class Graded:
+    """One result. settings: the key of all it was graded under."""
+
+    id: int
+    participant: str
+    content: str
+    settings: str
+    record: Record
+
+
+def default_store() -> Path:
+    """The store in the judge's own folder."""
+    return cache_root() / "store.sqlite"
+
+
+class Store:
+    """A store, made where there is none. Every method raises StoreError where the file fails.
+
+    What a method has written is on the disk when it returns. Judges that write at once wait for
+    each other. full: whether the room that was set aside for a last result had to be used.
+    """
+
+    def __init__(self, path: Path, *, must_exist: bool = False) -> None:
+        """must_exist: whether to refuse a path at which there is no store yet."""
+        if must_exist and not path.is_file():
+            raise StoreError(f"{path}: no such store; grade something first, or name it (--store)")
+        self._path = path
+        self._reserve = path.with_name(path.name + "-reserve")
+        self.full = False
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"{path}: {error.strerror}; name another file with --store") from None
+        with self._told():
+            self._connection = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None)
+            try:
+                migrate(self._connection, str(path))
+                self._write_ahead()
+                self._connection.execute("PRAGMA synchronous = FULL")
+                self._connection.execute("PRAGMA foreign_keys = ON")
+                self._set_room_aside()
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def see(
+        self, upload: Upload, participant: Participant, content: str, *, latest: bool = True
+    ) -> None:
+        """Note that an attempt is there now.
+
+        content: as in Attempt. latest: whether it becomes its participant's latest where it is
+        known already. A name or group that is known stays where `participant` has neither.
+        """
+        place, card = upload.place, upload.card
+        with self._transaction() as connection:
+            connection.execute(
+                "INSERT INTO participants VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
+                "name = excluded.name, group_name = excluded.group_name"
+                " WHERE excluded.name <> '' OR excluded.group_name <> ''",
+                (participant.id, participant.name, participant.group),
+            )
+            connection.execute(
+                "INSERT INTO attempts (participant, label, content, position, path, display_name,"
+                " notes, problem, seen, submitted) VALUES"
+                " (?, ?, ?, (SELECT coalesce(max(position), 0) + 1 FROM attempts),"
+                " ?, ?, ?, ?, ?, ?)"
+                " ON CONFLICT (participant, label, content) DO UPDATE SET"
+                " position = iif(?, excluded.position, position), path = excluded.path,"
+                " display_name = excluded.display_name, notes = excluded.notes,"
+                " problem = excluded.problem, seen = excluded.seen",
+                (
+                    *(participant.id, place.label, content, str(place.path.absolute())),
+                    *(card.name, card.notes, upload.problem),
+                    *(datetime.now(UTC).isoformat(timespec="seconds"), upload.submitted),
+                    latest,
+                ),
+            )
+
+    def has(self, participant: str, content: str, settings: str) -> bool:
+        """Whether there is a result of this content under these settings."""
+        with self._told():
+            found = self._connection.execute(
+                "SELECT 1 FROM results WHERE participant = ? AND content = ? AND settings = ?",
+                (participant, content, settings),
+            )
+            return found.fetchone() is not None
+
+    def add(self, participant: str, content: str, settings: str, record: Record) -> int:
+        """Keep a result of an attempt that was seen; its number.
+
+        On a full disk this takes the room that the store has set aside; `full` is true then.
+        """
+        environment, protocol = record.environment, record.protocol
+        values = {
+            "participant": participant,
+            "content": content,
+            "settings": settings,
+            "digest": record.submission.digest,
+            "created": record.created,
+            "judge": record.judge_version,
+            "torch": environment.torch,
+            "tilelang": environment.tilelang,
+            "device_name": environment.device_name,
+            "sms": environment.sms,
+            "protocol": protocol.name,
+            "baseline": f"{record.baseline.source}: {record.baseline.name}",
+            "total": record.score.total,
+            "graded": record.score.graded,
+            "interrupted": record.interrupted,
+            "log": record.submission.log,
+            "record": msgspec.json.encode(record),
+        }
+        names, marks = ", ".join(values), ", ".join("?" for _ in values)
+        statement = f"INSERT INTO results ({names}) VALUES ({marks})"
+        try:
+            return self._insert(statement, tuple(values.values()))
+        except StoreFullError:
+            if not self._reserve.exists():
+                raise
+            self._reserve.unlink()
+            self.full = True
+            return self._insert(statement, tuple(values.values()))
+
+    def participants(self) -> dict[str, Participant]:
+        """Everybody who was seen, by id."""
+        with self._told():
+            rows = self._connection.execute("SELECT id, name, group_name FROM participants")
+            return {row[0]: Participant(*row) for row in rows}
+
+    def attempts(self) -> list[Attempt]:
+        """Every attempt, in the order in which they were seen last."""
+        with self._told():
+            rows = self._connection.execute(
+                "SELECT participant, label, content, position, display_name, problem, path,"
+                " submitted FROM attempts ORDER BY position"
+            )
+            return [Attempt(*row) for row in rows]
+
+    def results(self) -> list[Graded]:
+        """The last result of each content under each settings, oldest first."""
+        with self._told(), _no_collection():
+            rows = self._connection.execute(
+                "SELECT id, participant, content, settings, record FROM results WHERE id IN"
+                " (SELECT max(id) FROM results GROUP BY participant, content, settings)"
+                " ORDER BY id"
+            )
+            return [Graded(n, *row, self._record(n, text)) for n, *row, text in rows]
+
+    def decide(self, decision: Decision) -> None:
+        """Add a decision to those that were made; none is ever changed or taken away."""
+        with self._transaction() as connection:
+            connection.execute(
+                "INSERT INTO decisions (participant, attempt, kind, score, reason, author, made)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                astuple(decision),
+            )
+
+    def decisions(self) -> list[Decision]:
+        """Every decision, the oldest first."""
+        with self._told():
+            rows = self._connection.execute(
+                "SELECT participant, attempt, kind, score, reason, author, made"
+                " FROM decisions ORDER BY id"
+            )
+            return [Decision(*row[:2], Kind(row[2]), *row[3:]) for row in rows]
+
+    def count(self) -> int:
+        """How many results there are, those included that a later one has replaced."""
+        with self._told():
+            return self._connection.execute("SELECT count(*) FROM results").fetchone()[0]
+
+    def _insert(self, statement: str, values: tuple[object, ...]) -> int:
+        with self._transaction() as connection:
+            number = connection.execute(statement, values).lastrowid
+        assert number is not None
+        return number
+
+    def _set_room_aside(self) -> None:
+        """Take up the room for one more result while there is some."""
+        if not self._reserve.exists():
+            try:
+                self._reserve.write_bytes(bytes(_RESERVE_BYTES))
+            except OSError:
+                self._reserve.unlink(missing_ok=True)
+
+    def _write_ahead(self) -> None:
+        """Let readers and a writer work at once; SQLite does not wait by itself for this change."""
+        deadline = time.monotonic() + _WAIT_S
+        while True:
+            try:
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+
+    def _record(self, number: int, text: bytes) -> Record:
+        try:
+            return from_json(text)
+        except (ValueError, msgspec.MsgspecError) as error:
+            raise StoreError(f"{self._path}: result {number}: {error}") from None
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._told():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:  # a full disk has rolled it back already
+                    self._connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+                raise StoreFullError(f"{self._path}: {error}; {MAKE_ROOM}") from None
+            text = f"{self._path}: {error}; name another file with --store"
+            raise StoreError(text) from None
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Decode without looking for garbage, which takes as long again in a class of a thousand."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()

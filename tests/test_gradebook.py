@@ -1,0 +1,154 @@
+"""What assistants decide and hand on: void, override, regrade, gradebook."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from judge.cli import main
+from judge.fingerprint import content_digest
+from judge.roster import Participant
+from judge.store.store import Store
+from judge.submission import ENTRY
+from judge.uploads import Place, read_upload
+from tests.make_record import make_record
+from tests.test_leaderboard import record_of
+from tests.trial import VERDICT_CASES
+
+DEADLINE = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A store of two: a with an attempt before and one after the deadline, b with one before."""
+    with Store(tmp_path / "store.sqlite") as store:
+        for who, label, factor, hours in (
+            ("a", "1", 1.2, -1),
+            ("a", "2", 1.5, 1),
+            ("b", "1", 1.3, -2),
+        ):
+            path = tmp_path / "in" / who / label / ENTRY
+            path.parent.mkdir(parents=True)
+            path.write_text(f"raise ValueError({factor})\n")
+            os.utime(path, (DEADLINE.timestamp() + 3600 * hours,) * 2)
+            upload = read_upload(Place(path.parent, who, label))
+            content = content_digest(upload.submission)
+            store.see(upload, Participant(who), content)
+            store.add(who, content, "s", record_of(factor))
+    (tmp_path / "roster.csv").write_text("id,name,group\nb,李四,2\nc,Zoe,1\n")
+    return tmp_path
+
+
+def run(folder: Path, *words: str) -> Result:
+    return CliRunner().invoke(main, [*words, "--store", str(folder / "store.sqlite")])
+
+
+def board(folder: Path, *words: str) -> dict[str, dict]:
+    shown = run(folder, "leaderboard", "--format", "json", *words)
+    return {row["participant"]["id"]: row for row in json.loads(shown.stdout)[0]["rows"]}
+
+
+def book(folder: Path, *words: str) -> list[dict[str, str]]:
+    roster = str(folder / "roster.csv")
+    done = run(folder, "export", "--gradebook", roster, "--deadline", DEADLINE.isoformat(), *words)
+    assert done.exit_code == 0
+    return list(csv.DictReader(io.StringIO(done.stdout)))
+
+
+def test_gradebook_has_everybody_and_says_what_is_late(folder: Path) -> None:
+    known, missing, stranger = book(folder)
+    # 100 + 20 · (p − 1) beyond t100
+    assert (known["id"], known["name"], known["score"], known["late"]) == (
+        "b",
+        "李四",
+        "106.00",
+        "no",
+    )
+    assert (missing["id"], missing["score"], missing["late"]) == ("c", "", "")
+    assert missing["remark"] == "nothing graded"
+    assert (stranger["id"], stranger["score"], stranger["late"]) == ("a", "110.00", "yes")
+    assert stranger["remark"] == "not on the roster"
+    assert stranger["submitted"] == "2026-03-01T13:00:00+00:00"
+
+
+def test_gradebook_as_json_lines(folder: Path) -> None:
+    roster = str(folder / "roster.csv")
+    lines = run(folder, "export", "--gradebook", roster, "--format", "jsonl").stdout.splitlines()
+    assert [json.loads(line)["id"] for line in lines] == ["b", "c", "a"]
+    assert json.loads(lines[0])["late"] is None
+
+
+def test_void_takes_the_rank_says_why_and_can_be_lifted(folder: Path) -> None:
+    assert run(folder, "void", "a", "--attempt", "2", "--reason", "copied [bold]").exit_code == 0
+    rows = board(folder)
+    assert (rows["a"]["attempt"], rows["a"]["rank"], rows["b"]["rank"]) == ("1", 2, 1)
+    latest = board(folder, "--attempt", "latest")["a"]
+    assert (latest["rank"], latest["why"]) == (None, "void: copied [bold]")
+    assert run(folder, "void", "a", "--reason", "all of it").exit_code == 0
+    assert board(folder)["a"]["rank"] is None
+    for words in (("--attempt", "2"), ()):
+        assert run(folder, "void", "a", *words, "--lift", "--reason", "mistaken").exit_code == 0
+    assert (board(folder)["a"]["attempt"], board(folder)["a"]["rank"]) == ("2", 1)
+    trail = run(folder, "decisions").stdout.splitlines()
+    assert [line.split()[2] for line in trail] == ["void", "void", "lift", "lift"]
+
+
+def test_override_sets_the_total_and_is_seen(folder: Path) -> None:
+    assert run(folder, "override", "b", "--score", "118.5", "--reason", "gone GPU").exit_code == 0
+    row = board(folder)["b"]
+    assert (row["rank"], row["value"], row["remark"]) == (1, 118.5, "override: gone GPU")
+    assert row["scores"]["public"] == pytest.approx(106)
+    assert "override: gone GPU" in run(folder, "leaderboard", "--format", "md").stdout
+    assert book(folder)[0]["score"] == "118.50"
+    assert book(folder)[0]["remark"] == "override: gone GPU"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("void", "zz", "--reason", "x"), "'zz' is nobody here; use one of a, b"),
+        (("void", "a", "--attempt", "9", "--reason", "x"), "'9' is not there; use one of 1, 2"),
+        (("void", "a", "--reason", " "), "must say why"),
+        (("void", "a"), "--reason"),
+        (("override", "a", "--reason", "x"), "--score"),
+        (("override", "a", "--score", "121", "--reason", "x"), "--score"),
+        (("override", "a", "--score", "nan", "--reason", "x"), "--score"),
+        (("export", "--gradebook", "none.csv"), "none.csv: No such file"),
+        (("export", "--gradebook", "none.csv", "--deadline", "soon"), "soon is no time"),
+        (("regrade", "zz", "--suite", "smoke", "--device", "cpu"), "'zz' is nobody here"),
+    ],
+)
+def test_wrong_usage(folder: Path, words: tuple[str, ...], message: str) -> None:
+    result = run(folder, *words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    with Store(folder / "store.sqlite") as store:
+        assert store.decisions() == []
+
+
+def test_regrade_grades_what_is_there_now_and_leaves_the_order(folder: Path) -> None:
+    words = ("--device", "cpu", "--cases", str(VERDICT_CASES), "--baseline", "none")
+    done = run(folder, "regrade", "a", "--attempt", "1", *words, "--protocol", "lab")
+    assert done.exit_code == 0
+    assert done.stdout.startswith("1/1 a 1: graded; verdicts 0.00; 2 IMPORT_ERROR")
+    with Store(folder / "store.sqlite") as store:
+        assert store.count() == 4
+        newest = store.results()[-1]
+        assert (newest.participant, newest.record.submission.name) == ("a", "a-1")
+        places = [(attempt.participant, attempt.label) for attempt in store.attempts()]
+        assert places == [("a", "1"), ("a", "2"), ("b", "1")]
+
+
+def test_a_record_without_results_can_be_on_a_board(folder: Path) -> None:
+    with Store(folder / "store.sqlite") as store:
+        upload = read_upload(Place(folder / "in" / "b" / "1", "b", "1"))
+        store.see(upload, Participant("b"), "1")
+        store.add("b", "1", "lost", make_record([], []))
+    assert run(folder, "leaderboard").exit_code == 0
