@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from judge.record import CaseResult
-from judge.trial import Limits
+from judge.trial import Limits, TrialOver, usable_timing
 from judge.verdict import Rules, Verdict
 from tests.trial import GIB, STARTER, put_on_trial, verdict_cases, write_submission
 
@@ -255,21 +255,17 @@ def test_ten_million_lines_are_cut_and_the_case_is_graded(tmp_path: Path) -> Non
     assert "[judge] this log is cut here: it reached 4 MiB" in log.path.read_text()[-200:]
 
 
-def test_times_that_the_judge_s_own_clock_contradicts_are_refused(tmp_path: Path) -> None:
-    clocks = (
-        "import itertools, time\n"
-        "fast = itertools.count(0, 10**15).__next__\n"
-        "backwards = itertools.count(0, -(10**6)).__next__\n"
-    )
-    tricks = {
-        "time.perf_counter_ns = fast": "claimed 2e+09 ms of calls in a run that took ",
-        "time.perf_counter_ns = backwards": "claimed times that no call takes: ",
-        "time.perf_counter_ns = lambda: 0": "claimed times that no call takes: ",
-    }
-    results = judged_in_turn(tmp_path, list(tricks), clocks)
-    for result, detail in zip(results, tricks.values(), strict=True):
-        assert result.verdict is Verdict.CHEAT
-        assert result.detail.startswith(detail)
+def test_a_replaced_clock_is_found(tmp_path: Path) -> None:
+    (result,) = judged_in_turn(tmp_path, ["time.perf_counter_ns = lambda: 0"], "import time\n")
+    assert result.verdict is Verdict.CHEAT
+    assert result.detail == "untimed call: found replaced: time.perf_counter_ns"
+
+
+@pytest.mark.parametrize("sample", [0.0, -1.0, float("nan"), float("inf")])
+def test_times_that_no_call_takes_are_refused(sample: float) -> None:
+    with pytest.raises(TrialOver, match="claimed times that no call takes") as refused:
+        usable_timing([1.0, sample])
+    assert refused.value.verdict is Verdict.CHEAT
 
 
 def test_log_holds_neither_control_characters_nor_forged_lines_of_the_judge(
