@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 HEAD_DIM = 128
 CHUNK = 64
+HIDDEN_SUITE = "hidden"
+"""The suite whose cases participants know by number alone."""
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from judge.case import HIDDEN_SUITE
 from judge.record import Baseline, CaseResult, Record
 from judge.roster import Participant
 from judge.scoring import case_score
@@ -14,7 +15,6 @@ from judge.store.decisions import Decision, Kind, Standing, about, standing
 from judge.store.store import Attempt, Graded, Store
 from judge.verdict import Rules, Verdict
 
-HIDDEN_SUITE = "hidden"
 TOTAL = "total"
 
 

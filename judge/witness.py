@@ -65,8 +65,8 @@ ALLOWANCES = {
     "cuda": Allowance(12, True, 0.2, 0.1, 0.06, 0.1, 30.0),
     "cpu": Allowance(3, False, 100.0, 3.0, 0.0, 0.0, 0.0),
 }
-"""docs/trust.md holds the measurements behind those of CUDA. On a CPU, whose times are not official
-and whose cores others use too, only what nothing else explains is refused."""
+"""Those of CUDA rest on a few figures (docs/measurements.md) and await their own. On a CPU, whose
+times are not official and whose cores others use too, only gross contradictions are refused."""
 
 _FEW = 10
 """Of so few pairs the least unclaimed counts: on a busy CPU a few medians say little."""

@@ -37,7 +37,7 @@ from judge.case import Case
 from judge.child.calls import on_one_core
 from judge.child.log import ChildLog
 from judge.child.process import ChildOptions, default_memory_limit
-from judge.device import child_view, choose_device, gpu_identity
+from judge.device import DeviceError, child_view, choose_device, gpu_identity
 from judge.floor import floor_ms, known_ceilings
 from judge.problem import make_inputs
 from judge.reference_run import null_submission
@@ -72,7 +72,10 @@ COLUMNS = (
 @click.option("--csv", "csv_path", type=click.Path(path_type=Path), help="Also write every median.")
 def main(submission: Path, names: tuple[str, ...], rounds: int, csv_path: Path | None) -> None:
     """Print the three side by side; exit 1 where two of them differ by more than allowed."""
-    device = choose_device("cuda")
+    try:
+        device = choose_device("cuda")
+    except DeviceError:
+        raise click.ClickException("needs a CUDA device; there is none here") from None
     kernels = compile_judge_kernels()
     cases = [case for case in load_suite(PUBLIC).cases if not names or case.name in names]
     os.environ["TILELANG_CACHE_DIR"] = str(judge_kernels())

@@ -31,6 +31,7 @@ from judge.audit import AUDIT_FACTOR, AUDITS
 from judge.caches import compile_judge_kernels, compiler_variables, judge_kernels, submission_cache
 from judge.case import Case
 from judge.checking import check_result
+from judge.device import DeviceError, choose_device
 from judge.problem import make_inputs
 from judge.reference_run import expected_results
 from judge.submission import ENTRY, find_submission
@@ -51,6 +52,10 @@ Row = tuple[str, str, str, int, float, float]
 @click.option("--csv", "csv_path", type=click.Path(path_type=Path), required=True)
 def main(submission: tuple[Path, ...], seeds: int, jobs: int, csv_path: Path) -> None:
     """Measure, write every error, print the chances of a false alarm."""
+    try:
+        choose_device("cuda")
+    except DeviceError:
+        raise click.ClickException("needs a CUDA device; there is none here") from None
     compile_judge_kernels()
     tasks = [
         (path, suite, case, seeds)

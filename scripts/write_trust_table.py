@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import click
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
@@ -30,6 +32,7 @@ _LONGEST = 150
 Line = dict[str, str]
 
 
+@click.command()
 def main() -> None:
     """Replace what lies between the two markers in docs/trust.md."""
     TRUST.write_text(with_tables(TRUST.read_text(), read_lines(RESULTS)))

@@ -59,6 +59,9 @@ def test_participants_learn_nothing_of_hidden_cases(form: object) -> None:
     text = form(record())
     assert "secret_shape" not in text
     assert "99" not in text
+    timed = record()
+    timed.results[1] = make_result("hidden", HIDDEN, median_ms=7.77, score=50.0)
+    assert "7.77" not in form(timed)
 
 
 def test_a_broken_rule_is_worth_nothing_and_a_missing_total_is_said() -> None:

@@ -39,7 +39,8 @@ def time_call(
     """Renew the inputs, then time one call on an idle device and wait until all its work ended.
 
     On CUDA, where it is to be warm, a call with the old contents comes first, untimed: without it
-    the launch would be timed with cold caches, 4 to 40 microseconds later than in the lab's loop.
+    the launch would be timed with cold caches, tens of microseconds later than in the lab's loop
+    (docs/measurements.md).
     Work that the timed call left running elsewhere than on the current stream shows in busy_us.
     """
     if device.type != "cuda":

@@ -203,12 +203,13 @@ class Worker:
         if self._snapshot is None:
             self._get_ready_to_repeat()
         self._poison(self._results.pop("returned", None))
-
-        def renew() -> None:
-            self._renewal.renew(request.gate)
-
         self._renewal.set_seed(request.seed)
-        timed = time_call(lambda: function(*arguments), renew, self._device, request.warm)
+        timed = time_call(
+            lambda: function(*arguments),
+            lambda: self._renewal.renew(request.gate),
+            self._device,
+            request.warm,
+        )
         problem = result_problem(timed.result, self._case, self._device)
         digest = "" if problem else self._snapshot.take(timed.result)
         self._results = {"returned": timed.result, "last": self._snapshot.result}
@@ -237,10 +238,11 @@ class Worker:
         result = self._results[request.which]
         self._synchronize()
         problem = result_problem(result, self._case, self._device)
+        own = [one for one in (self, self._renewal, self._snapshot) if one is not None]
         collected = Collected(
             problem=problem,
             digests=self._digests(),
-            replaced=self._guard.replaced(self, self._renewal),
+            replaced=self._guard.replaced(*own),
             forbidden=forbidden_loaded(self._settings.folder),
         )
         return collected, [] if problem else [_raw_bytes(tensor) for tensor in result]

@@ -11,22 +11,14 @@ from rich.console import Console
 from judge.check import CheckPlan, check
 from judge.check_report import CheckReport, check_to_json
 from judge.check_session import CheckLimits
+from judge.commands.run_options import CASES, INTERRUPTED, usage_errors
 from judge.profiles import DEFAULT_PROFILE, PROFILES
 from judge.progress import TerminalProgress
-from judge.sandbox.kinds import MODES, SANDBOX_HELP, SandboxError, choose_sandbox
-from judge.submission import SubmissionError, find_submission
-from judge.suites import CaseFileError, load_suites, select_cases
+from judge.sandbox.kinds import MODES, SANDBOX_HELP, choose_sandbox
+from judge.submission import find_submission
+from judge.suites import load_suites, select_cases
 from judge.views.check_csv import check_csv
 from judge.views.check_table import print_check
-
-CASES = Path(__file__).resolve().parents[2] / "cases"
-INTERRUPTED = 130
-
-
-class _WrongUsage(click.ClickException):
-    """One line, exit status 2."""
-
-    exit_code = 2
 
 
 @click.command("check", context_settings={"help_option_names": ["-h", "--help"]})
@@ -84,13 +76,11 @@ def check_command(
     for sm_90a into the cache that grading uses. Nothing is launched. Exit status: 0 nothing
     wrong, 1 something is, 2 wrong usage, 130 interrupted.
     """
-    try:
+    with usage_errors():
         files = [cases_file] if cases_file else sorted(CASES.glob("*.yaml"))
         chosen = select_cases(load_suites(files), suite_names, case_names)
         submission = find_submission(path)
         contained = choose_sandbox(sandbox)
-    except (CaseFileError, SubmissionError, SandboxError) as error:
-        raise _WrongUsage(str(error)) from None
     if contained.note:
         click.echo(contained.note, err=True)
     plan = CheckPlan(

@@ -11,6 +11,7 @@ import click
 from rich.console import Console
 
 from judge.bench import Plan
+from judge.case import HIDDEN_SUITE
 from judge.class_progress import ClassTerminal
 from judge.class_run import Ended, State, grade_class
 from judge.commands.run_options import (
@@ -37,7 +38,6 @@ from judge.uploads import Place, find_uploads, left_alone
 from judge.views.class_lines import closing_line
 from judge.yamlfile import shown, suggestion
 
-HIDDEN_SUITE = "hidden"
 COUNTED_SUITES = ("public", HIDDEN_SUITE, "correctness")
 
 

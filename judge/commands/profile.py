@@ -18,7 +18,8 @@ from judge.caches import CompileError, compile_judge_kernels, log_folder
 from judge.case import Case
 from judge.child.log import ChildLog
 from judge.child.process import ChildOptions, default_memory_limit
-from judge.device import DeviceError, child_view, choose_device, gpu_identity
+from judge.commands.run_options import CASES, INTERRUPTED, WrongUsage, say, usage_errors
+from judge.device import child_view, choose_device, gpu_identity
 from judge.environment import capture
 from judge.gpu_lock import gpu_lock
 from judge.profiling.commands import TOOLS, ProfilerError, Target, choose_tool
@@ -29,14 +30,11 @@ from judge.profiling.torch_profiler import run_torch
 from judge.profiling.view import print_report, to_csv
 from judge.progress import TerminalProgress
 from judge.record import CaseResult
-from judge.sandbox.kinds import MODES, SANDBOX_HELP, Sandbox, SandboxError, choose_sandbox
-from judge.submission import Submission, SubmissionError, find_submission
-from judge.suites import CaseFileError, load_suites, select_cases
+from judge.sandbox.kinds import MODES, SANDBOX_HELP, Sandbox, choose_sandbox
+from judge.submission import Submission, find_submission
+from judge.suites import load_suites, select_cases
 from judge.threads import available_cores
 from judge.verdict import Verdict
-
-CASES = Path(__file__).resolve().parents[2] / "cases"
-INTERRUPTED = 130
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -105,9 +103,9 @@ def profile(
         chosen = choose_tool(tool, torch_device.type == "cuda")
         contained = choose_sandbox(sandbox, followed_by_profiler=chosen != "torch")
     if tool is None:
-        _say(f"profiling with {chosen}")
+        say(f"profiling with {chosen}")
     if contained.note:
-        _say(contained.note)
+        say(contained.note)
     stem = output / re.sub(r"[^\w-]", "_", f"{submission.name}-{case.name}-{chosen}")
     report = ProfileReport(chosen, submission.name, case.name, "", launches)
     try:
@@ -121,7 +119,7 @@ def profile(
             result, report = _with_command(target, kernel, stem, report)
             report = replace(report, notes=[*report.notes, contained.note])
         if result.verdict is not Verdict.PASS:
-            _say(f"{case.name}: {result.verdict}: {result.detail}")
+            say(f"{case.name}: {result.verdict}: {result.detail}")
             context.exit(1)
         report = _with_files(report, stem)
     except (ProfilerError, CompileError, OSError) as error:
@@ -135,10 +133,10 @@ def _with_command(
     target: Target, kernel: str | None, stem: Path, report: ProfileReport
 ) -> tuple[CaseResult, ProfileReport]:
     if report.tool == "ncu":
-        record, launches = run_ncu(target, report.calls, kernel, stem, _say)
+        record, launches = run_ncu(target, report.calls, kernel, stem, say)
         report = replace(report, launches=launches, notes=_ncu_notes(report.calls, launches))
     else:
-        record, times = run_nsys(target, stem, _say)
+        record, times = run_nsys(target, stem, say)
         timing = record.results[0].timing
         calls = len(timing.samples_ms) if timing else 1  # a case that is not timed: one
         report = replace(report, times=times, calls=calls)
@@ -161,7 +159,7 @@ def _with_torch(
     on_cuda = device.type == "cuda"
     log = ChildLog(log_folder() / f"profile-{os.getpid()}.log")
     try:
-        with gpu_lock(gpu_identity(device), _say) if on_cuda else nullcontext():
+        with gpu_lock(gpu_identity(device), say) if on_cuda else nullcontext():
             kernels: dict[str, bytes] = {}
             if on_cuda:
                 progress.message("compiling the judge's own kernels")
@@ -229,7 +227,7 @@ def _show(report: ProfileReport, output_format: str) -> None:
         return
     click.echo(to_json(report) if output_format == "json" else to_csv(report).rstrip("\n"))
     for note in report.notes:
-        _say(note)
+        say(note)
 
 
 def _chosen_case(cases_file: Path | None, name: str) -> tuple[str, Case]:
@@ -238,22 +236,10 @@ def _chosen_case(cases_file: Path | None, name: str) -> tuple[str, Case]:
     return suite.name, case
 
 
-_USAGE_ERRORS = (CaseFileError, SubmissionError, DeviceError, ProfilerError, SandboxError)
-
-
 @contextmanager
 def _usage_errors() -> Iterator[None]:
-    try:
-        yield
-    except _USAGE_ERRORS as error:
-        raise _WrongUsage(str(error)) from None
-
-
-class _WrongUsage(click.ClickException):
-    """One line, exit status 2."""
-
-    exit_code = 2
-
-
-def _say(text: str) -> None:
-    click.echo(text, err=True)
+    with usage_errors():
+        try:
+            yield
+        except ProfilerError as error:
+            raise WrongUsage(str(error)) from None

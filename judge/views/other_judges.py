@@ -1,18 +1,18 @@
 """A Record in the forms of other systems, whose last step this judge can be: CSOJ and Gradescope.
 
 Their pages are read by participants: hidden cases are h1, h2, … there, and say no more than their
-verdict, score and time.
+verdict and score.
 """
 
 from __future__ import annotations
 
 import msgspec
 
-from judge.leaderboard import HIDDEN_SUITE, case_names
 from judge.record import CaseResult, Record
 from judge.scoring import BEST_SCORE
 from judge.text import plain
 from judge.verdict import Rules, Verdict
+from judge.views.participant import participant_view
 
 
 def csoj_json(record: Record) -> str:
@@ -25,7 +25,7 @@ def csoj_json(record: Record) -> str:
         "official": record.protocol.official,
         "device": record.environment.device_name,
         "suites": {s.suite: s.score for s in record.score.suites if s.score is not None},
-        "cases": {name: _case(result) for name, result in _named(record)},
+        "cases": {one.case.name: _case(one) for one in participant_view(record).results},
     }
     result = {"score": round(score), "performance": round(score, 4), "info": info}
     return msgspec.json.encode(result).decode()
@@ -42,7 +42,7 @@ def gradescope_json(record: Record) -> str:
         "output": why,
         "visibility": "visible",
         "stdout_visibility": "hidden",
-        "tests": [_test(name, result) for name, result in _named(record)],
+        "tests": [_test(result) for result in participant_view(record).results],
         "leaderboard": [{"name": "score", "value": round(score, 2)}],
     }
     return msgspec.json.format(msgspec.json.encode(result), indent=2).decode()
@@ -64,26 +64,22 @@ def final_score(record: Record) -> tuple[float, str]:
     return 0.0, plain(record.score.why_not)
 
 
-def _named(record: Record) -> list[tuple[str, CaseResult]]:
-    return list(zip(case_names(record), record.results, strict=True))
-
-
 def _case(result: CaseResult) -> dict[str, str | float | None]:
     told: dict[str, str | float | None] = {"verdict": result.verdict.value}
     if result.case.timed:
         told["score"] = result.score
         told["median_ms"] = result.timing.median_ms if result.timing else None
-    if _detail(result):
-        told["detail"] = _detail(result)
+    if result.detail:
+        told["detail"] = plain(result.detail)
     return told
 
 
-def _test(name: str, result: CaseResult) -> dict[str, str | float]:
+def _test(result: CaseResult) -> dict[str, str | float]:
     passed = result.verdict is Verdict.PASS
     time = f", {result.timing.median_ms:.6f} ms" if result.timing else ""
-    detail = f": {_detail(result)}" if _detail(result) else ""
+    detail = f": {plain(result.detail)}" if result.detail else ""
     test: dict[str, str | float] = {
-        "name": name,
+        "name": result.case.name,
         "status": "passed" if passed else "failed",
         "output": f"{result.verdict}{time}{detail}",
         "output_format": "text",
@@ -91,7 +87,3 @@ def _test(name: str, result: CaseResult) -> dict[str, str | float]:
     if result.case.timed:
         test |= {"score": round(result.score or 0.0, 2), "max_score": BEST_SCORE}
     return test
-
-
-def _detail(result: CaseResult) -> str:
-    return "" if result.suite == HIDDEN_SUITE else plain(result.detail)

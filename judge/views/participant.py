@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from judge.case import Case
+from judge.case import HIDDEN_SUITE, Case
+from judge.leaderboard import case_names
 from judge.record import Baseline, CaseResult, Record
-
-HIDDEN_SUITE = "hidden"
 
 
 def participant_view(record: Record) -> Record:
@@ -16,20 +15,19 @@ def participant_view(record: Record) -> Record:
     They lose shape, detail, errors, times and all else that tells what they are; the log, which
     names them, loses its path. A record without hidden cases comes back as it is.
     """
-    hidden = [result for result in record.results if result.suite == HIDDEN_SUITE]
+    hidden = {result.case.name for result in record.results if result.suite == HIDDEN_SUITE}
     if not hidden:
         return record
-    names = {result.case.name: f"h{number}" for number, result in enumerate(hidden, start=1)}
     results = [
-        _shown(result, names[result.case.name]) if result.suite == HIDDEN_SUITE else result
-        for result in record.results
+        _shown(result, name) if result.suite == HIDDEN_SUITE else result
+        for name, result in zip(case_names(record), record.results, strict=True)
     ]
-    notes = [note for note in record.notes if not any(name in note for name in names)]
+    notes = [note for note in record.notes if not any(name in note for name in hidden)]
     return replace(
         record,
         results=results,
         notes=notes,
-        baseline=_without(record.baseline, names),
+        baseline=_without(record.baseline, hidden),
         submission=replace(record.submission, log=""),
     )
 
@@ -62,7 +60,7 @@ def _shown(result: CaseResult, name: str) -> CaseResult:
     )
 
 
-def _without(baseline: Baseline, names: dict[str, str]) -> Baseline:
+def _without(baseline: Baseline, names: set[str]) -> Baseline:
     def rest(by_case: dict) -> dict:
         return {case: value for case, value in by_case.items() if case not in names}
 

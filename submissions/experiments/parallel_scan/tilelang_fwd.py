@@ -23,7 +23,7 @@ What changed from v7: two more kernels; the start states; a dv slice of 128 thro
 On a whole H200 it is four times as fast as v7 on long_low_gva (8 chains become 128 segments), and
 no faster on wide_gva_state, whose 64 chains become 128 segments that each pay for pass 1.
 
-Core forward, median in ms:
+Core forward, median in ms, measured before registers moved between the groups; not since:
 
     case              the report: H800 PCIe, MIG slice, 14 SMs       here: H200, TileLang 0.1.15
     short_tail_state                      -                          0.101

@@ -14,7 +14,8 @@ writes, so the final state stays right. The report saw NaN from its own pair of 
 
 How often: 20 calls a case on an H200, wrong in 19 of long_low_gva, 10 of wide_gva_state, 1 each of
 parallel_gva and short_tail_state; the largest error of the output was 11 times the tolerance. The
-longer the sequence and the more CTAs compete, the likelier; a single short test can pass.
+longer the sequence and the more CTAs compete, the likelier; a single short test can pass. (Counted
+before 8 registers moved between two groups, below; not since.)
 
 What changed from v7: state_read and v_new_read, their waits and arrivals; 8 registers a thread from
 the O group to the V group, without which it spills. Never use this file.
