@@ -21,6 +21,12 @@ import msgspec
 import torch
 
 from judge.case import Case
+from judge.child.arguments import (
+    InputForm,
+    draw_arguments,
+    timed_part,
+    untimed_part,
+)
 from judge.child.calls import TimedCalls, on_one_core, time_call, time_calls
 from judge.child.failure import describe
 from judge.child.guard import Guard
@@ -54,11 +60,9 @@ from judge.child.renewal import Arguments, Renewal
 from judge.child.results import result_problem
 from judge.child.snapshot import Snapshot
 from judge.digest import tensor_digest
-from judge.problem import draw_inputs
 from judge.profiles import DeviceProfile
-from reference.preprocess import preprocess_for
+from reference.preprocess import Preprocess, preprocess_for
 
-ARGUMENTS = ("q", "k", "v", "g_cumsum", "beta", "A", "initial_state")
 _PR_SET_PDEATHSIG = 1
 
 
@@ -69,6 +73,7 @@ class Settings(msgspec.Struct, frozen=True):
     entry: module file inside it. threads: CPU threads for torch. judge_root: folder of the judge.
     environment: variables set once the judge's own kernels are loaded (compile caches).
     profile: the device to check the submission for without one; None where it is graded.
+    inputs: what the function takes.
     """
 
     device: str
@@ -78,6 +83,7 @@ class Settings(msgspec.Struct, frozen=True):
     judge_root: str
     environment: dict[str, str]
     profile: DeviceProfile | None = None
+    inputs: InputForm = InputForm.PREPARED
 
 
 def main(channel_fd: int, settings_json: str) -> None:
@@ -120,6 +126,7 @@ class Worker:
         self._device = torch.device(settings.device)
         self._preprocess = preprocess_for(self._device)
         self._function: Callable[..., object] | None = None
+        self._untimed: Preprocess | None = None
         self._case: Case | None = None
         self._renewal: Renewal | None = None
         self._results: dict[str, object] = {}
@@ -154,8 +161,13 @@ class Worker:
         raise AssertionError(f"unhandled request {request!r}")
 
     def _load(self) -> Loaded | Failed:
-        self._function, failure = import_function(self._settings.entry)
-        return failure or Loaded()
+        function, failure = import_function(self._settings.entry)
+        if failure is not None:
+            return failure
+        form = self._settings.inputs
+        self._untimed = untimed_part(form, function, self._preprocess)
+        self._function = timed_part(form, function, self._preprocess)
+        return Loaded()
 
     def _prepare(self, request: Prepare) -> Prepared:
         self._pinned.close()
@@ -168,17 +180,7 @@ class Worker:
         return Prepared(self._digests())
 
     def _draw_arguments(self, case: Case, generator: torch.Generator) -> Arguments:
-        inputs = draw_inputs(case, generator)
-        g_cumsum, inverse = self._preprocess(inputs.k, inputs.raw_g, inputs.beta)
-        return (
-            inputs.q,
-            inputs.k,
-            inputs.v,
-            g_cumsum,
-            inputs.beta,
-            inverse,
-            inputs.initial_state,
-        )
+        return draw_arguments(case, generator, self._untimed)
 
     def _call(self) -> Called:
         with _CountedLaunches() as launches:
@@ -252,7 +254,9 @@ class Worker:
     def _digests(self) -> dict[str, str]:
         return {
             name: tensor_digest(tensor)
-            for name, tensor in zip(ARGUMENTS, self._renewal.arguments, strict=True)
+            for name, tensor in zip(
+                self._settings.inputs.names, self._renewal.arguments, strict=True
+            )
             if tensor is not None
         }
 
