@@ -16,16 +16,24 @@ from rich.console import Console
 
 from judge import __version__
 from judge.baseline import choose
-from judge.caches import CacheError, CompileError, check_cache_root, compile_judge_kernels
+from judge.caches import (
+    CacheError,
+    CompileError,
+    check_cache_root,
+    checkpoint_folder,
+    compile_judge_kernels,
+)
 from judge.case import Case, Suite
 from judge.checkpoints import BaselineError
 from judge.child.process import ChildOptions, default_memory_limit, followed_by_profiler
+from judge.commands.calibrate import calibrate
 from judge.commands.check import check_command
 from judge.commands.profile import profile
 from judge.device import DeviceError, child_view, choose_device, gpu_identity
 from judge.environment import capture
 from judge.gpu_lock import LockError, gpu_lock
 from judge.grading import Plan, grade
+from judge.implementations import missing_packages, public_implementations, versions_of
 from judge.progress import TerminalProgress
 from judge.record import Record, to_json
 from judge.repetitions import Repetitions
@@ -36,6 +44,7 @@ from judge.text import plain
 from judge.threads import available_cores
 from judge.trial import Limits
 from judge.verdict import Verdict
+from judge.views.benchmarks import benchmark_csv, print_benchmarks
 from judge.views.csv_rows import full_csv, lab_csv
 from judge.views.table import print_table
 
@@ -100,7 +109,14 @@ def _finite(context: click.Context, option: click.Parameter, value: float) -> fl
     "--baseline",
     default="auto",
     metavar="auto|checkpoints|live|reference|none|FILE",
-    help="Where t100 and t60 come from. Default: checkpoints that fit this device, else reference.",
+    help="Where t100 and t60 come from. Default: checkpoints that fit this device, else live, else "
+    "reference.",
+)
+@click.option(
+    "--reference-benchmarks",
+    "benchmarks",
+    is_flag=True,
+    help="Also time the public implementations that are installed, whole forward, in turns.",
 )
 @click.option(
     "--protocol",
@@ -124,6 +140,7 @@ def main(
     seed: int,
     timeout: float,
     baseline: str,
+    benchmarks: bool,
     protocol: str | None,
     sandbox: str,
     no_gate: bool,
@@ -143,9 +160,18 @@ def main(
         environment = capture(torch_device)
         check_cache_root()
         contained = choose_sandbox(sandbox, followed_by_profiler())
-        choice = choose(baseline, [case for _, case in cases], environment, CASES / "checkpoints")
+        public = public_implementations() if torch_device.type == "cuda" else []
+        choice = choose(
+            baseline,
+            [case for _, case in cases],
+            environment,
+            [CASES / "checkpoints", checkpoint_folder()],
+            versions_of(public),
+        )
     if contained.note:
         _say(contained.note)
+    if benchmarks and (missing := missing_packages()):
+        _say(f"not installed, so not timed: {', '.join(missing)}")
     count = DEFAULT_COUNT[torch_device.type]
     child_device, visible_devices = child_view(torch_device)
     plan = Plan(
@@ -171,10 +197,12 @@ def main(
         choice=choice,
         gate=not no_gate,
         strict=(protocol or ("lab" if followed_by_profiler() else "strict")) == "strict",
+        public=public,
+        benchmarks=benchmarks,
     )
     record = _run(plan, errors)
     try:
-        _show(record, output_format)
+        _show(record, output_format, benchmarks=benchmarks)
         sys.stdout.flush()
     except BrokenPipeError:  # click ends quietly where the reader has seen enough
         raise
@@ -185,6 +213,7 @@ def main(
 
 main.add_command(profile)
 main.add_command(check_command)
+main.add_command(calibrate)
 
 
 def _run(plan: Plan, errors: Console) -> Record:
@@ -222,13 +251,17 @@ def _chosen_cases(
     return taking_part, [(suite.name, case) for suite, case in chosen]
 
 
-def _show(record: Record, output_format: str) -> None:
+def _show(record: Record, output_format: str, *, benchmarks: bool) -> None:
     if output_format == "table":
         print_table(record, Console())
+        if benchmarks:
+            print_benchmarks(record, Console())
     elif output_format == "json":
         click.echo(to_json(record))
+    elif output_format == "csv-full":
+        click.echo(full_csv(record), nl=False)
     else:
-        click.echo(lab_csv(record) if output_format == "csv" else full_csv(record), nl=False)
+        click.echo(benchmark_csv(record) if benchmarks else lab_csv(record), nl=False)
     if record.interrupted:
         _say(f"interrupted: {len(record.results)} finished cases are reported")
     if output_format in ("csv", "csv-full"):

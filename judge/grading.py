@@ -18,7 +18,7 @@ import torch
 
 from judge import __version__
 from judge.audit import AUDITS, NO_AUDITS, Answers, AuditSeeds, answers
-from judge.baseline import Choice, reference_baseline
+from judge.baseline import Choice, Measure, live_baseline, reference_baseline
 from judge.caches import ceilings_folder, log_folder
 from judge.case import Case, Suite
 from judge.child.log import ChildLog
@@ -26,6 +26,11 @@ from judge.child.process import ChildOptions
 from judge.device_probe import DeviceLost, device_problem
 from judge.environment import toolchain_note
 from judge.floor import floor_ms, known_ceilings
+from judge.implementations import (
+    Implementation,
+    simple_implementation,
+    whole_student,
+)
 from judge.record import (
     SCHEMA_VERSION,
     Baseline,
@@ -33,11 +38,13 @@ from judge.record import (
     Environment,
     Protocol,
     Record,
+    RivalResult,
     SubmissionInfo,
     Timing,
 )
 from judge.reference_run import baseline_submission, null_submission
 from judge.repetitions import Repetitions
+from judge.rivals import Rivals, failures
 from judge.scoring import result_score, score_run
 from judge.session import Session
 from judge.strict_protocol import Terms
@@ -54,7 +61,9 @@ class Plan:
 
     suites: the suites taken part in, whole. cases: the cases to judge, with their suite's name.
     choice: the baseline, or that it is to be measured. gate: False for practice (--no-gate).
-    strict: the protocol for hostile code, else the lab's own.
+    strict: the protocol for hostile code, else the lab's own. public: implementations to compare
+    with, where the baseline is live or benchmarks are asked for. benchmarks: whether all of them
+    are timed, and the submission's whole forward.
     """
 
     submission: Submission
@@ -69,6 +78,8 @@ class Plan:
     choice: Choice
     gate: bool
     strict: bool
+    public: Sequence[Implementation] = ()
+    benchmarks: bool = False
 
 
 class Progress(Interface):
@@ -116,6 +127,7 @@ class _Run:
         self._created = datetime.now(UTC)
         self._results: list[CaseResult] = []
         self._measured: dict[str, Timing] = {}
+        self._rival_results: list[RivalResult] = []
         self._notes = [note for note in (plan.child.sandbox.note, plan.choice.reason) if note]
         for suite in plan.suites:
             note = toolchain_note(suite.tilelang, plan.environment.tilelang)
@@ -127,22 +139,44 @@ class _Run:
         self._log = self._logs[0]
         self._baseline_session: Session | None = None
         self._null_session: Session | None = None
-        device = plan.device.type
-        if plan.choice.baseline is None:
-            submission = baseline_submission(device)
+        if plan.choice.measure is Measure.REFERENCE:
+            submission = baseline_submission(plan.device.type)
             self._baseline_session = self._new_session(submission, "baseline", "baseline: ")
+        self._rivals = self._new_rivals()
         if plan.strict and any(case.timed for _, case in plan.cases):
             self._null_session = self._new_session(null_submission(), "null", "null: ")
         for session in self._sessions():
             session.start()
 
-    def _new_session(self, submission: Submission, log_name: str, prefix: str) -> Session:
+    def _new_rivals(self) -> Rivals | None:
+        plan = self._plan
+        live = plan.choice.measure is Measure.LIVE
+        if not (live or plan.benchmarks) or not any(case.timed for _, case in plan.cases):
+            return None
+        students = [whole_student(plan.submission)] if plan.benchmarks else []
+        return Rivals(
+            [*students, *plan.public],
+            simple_implementation(plan.device.type) if live else None,
+            self._rival_session,
+            self._session.pause,
+            strict=plan.strict,
+            everything=plan.benchmarks,
+        )
+
+    def _rival_session(self, one: Implementation) -> Session:
+        name = f"{one.name} ({one.scope})"
+        child = replace(self._plan.child, inputs=one.inputs)
+        return self._new_session(one.submission, f"{one.name}-{one.scope}", f"{name}: ", child)
+
+    def _new_session(
+        self, submission: Submission, log_name: str, prefix: str, child: ChildOptions | None = None
+    ) -> Session:
         log = ChildLog(self._log_path(log_name))
         self._logs.append(log)
         progress = self._progress
         return Session(
             submission,
-            self._plan.child,
+            child or self._plan.child,
             self._plan.limits,
             log,
             lambda phase: progress.phase(prefix + phase),
@@ -191,9 +225,27 @@ class _Run:
                     f"no baseline for {case.name}: {baseline.verdict}: {baseline.detail}"
                 )
                 self._check_device()
+        rivals = self._rivals if case.timed else None
+        if rivals is not None:
+            rivals.prepare(suite, case, plan.seed, plan.count, known)
+            if terms is not None:
+                terms = replace(terms, beside=rivals.take_turns)
+            else:
+                rivals.run_block(0)
         result = self._judge_alone(self._session, suite, case, known, terms)
         result.seconds["reference"] = round(reference_s, 6)
+        if rivals is not None:
+            self._finish(rivals, strict=terms is not None)
         return result
+
+    def _finish(self, rivals: Rivals, *, strict: bool) -> None:
+        if strict:
+            rivals.complete_turns()
+        else:
+            rivals.run_block(1)
+        results = rivals.results()
+        self._rival_results += results
+        self._notes += failures(results)
 
     def _judge_alone(
         self, session: Session, suite: str, case: Case, known: Answers, terms: Terms | None
@@ -230,8 +282,9 @@ class _Run:
                 other.pause(False)
 
     def _sessions(self) -> list[Session]:
-        all_three = (self._session, self._baseline_session, self._null_session)
-        return [session for session in all_three if session is not None]
+        own = (self._session, self._baseline_session, self._null_session)
+        rivals = self._rivals.sessions if self._rivals is not None else []
+        return [*(session for session in own if session is not None), *rivals]
 
     def close(self) -> None:
         """End the children and their logs."""
@@ -282,11 +335,14 @@ class _Run:
             score=score_run(plan.suites, results, gate_on=plan.gate, rules=rules, official=on_cuda),
             notes=self._notes,
             seconds=round(time.monotonic() - self._start, 3),
+            rivals=self._rival_results,
         )
 
     def _baseline(self) -> Baseline:
         if self._plan.choice.baseline is not None:
             return self._plan.choice.baseline
+        if self._plan.choice.measure is Measure.LIVE:
+            return live_baseline(self._rival_results)
         return reference_baseline(self._plan.device.type, self._measured)
 
     def _log_path(self, name: str) -> Path:

@@ -9,9 +9,9 @@ import msgspec
 from judge.case import Case
 from judge.verdict import Rules, Verdict
 
-SCHEMA_VERSION = 2
-READABLE_VERSIONS = (1, 2)
-"""What version 2 added has defaults, so that records of version 1 still load."""
+SCHEMA_VERSION = 3
+READABLE_VERSIONS = (1, 2, 3)
+"""What later versions added has defaults, so that older records still load."""
 
 
 @dataclass
@@ -144,7 +144,7 @@ class Score:
 class Baseline:
     """Where t100 and t60 come from; one source for all cases of a total.
 
-    source: checkpoints, reference or none. name: the file or implementations used.
+    source: checkpoints, live, reference or none. name: the file or implementations used.
     t100_ms, t60_ms: by case name; t60 is never below 1.25 · t100.
     """
 
@@ -153,6 +153,26 @@ class Baseline:
     t100_ms: dict[str, float]
     t60_ms: dict[str, float]
     timings: dict[str, Timing]
+
+
+@dataclass
+class RivalResult:
+    """Another implementation on a case of the run, in a child of its own.
+
+    scope: core (from prepared inputs, as the submission) or full_forward (from raw ones). role:
+    t100 or t60 where its time is that, else empty. timing: None where it is not right or was not
+    timed. in_turns: whether its calls alternated with the submission's; else they came before.
+    """
+
+    case: str
+    implementation: str
+    scope: str
+    version: str
+    verdict: Verdict
+    detail: str
+    role: str
+    timing: Timing | None
+    in_turns: bool
 
 
 @dataclass
@@ -208,7 +228,10 @@ class SubmissionInfo:
 
 @dataclass
 class Record:
-    """One graded run. `created` is UTC in ISO 8601; `notes` are lines a reader must not miss."""
+    """One graded run. `created` is UTC in ISO 8601; `notes` are lines a reader must not miss.
+
+    rivals: what was timed beside the submission, other than the reference.
+    """
 
     schema_version: int
     judge_version: str
@@ -222,6 +245,7 @@ class Record:
     score: Score
     notes: list[str]
     seconds: float
+    rivals: list[RivalResult] = field(default_factory=list)
 
 
 def to_json(record: Record) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 from collections.abc import Callable, Iterator
 
 from judge import rules
@@ -21,10 +22,12 @@ from judge.child.protocol import (
     Profile,
     Profiled,
     ProtocolError,
+    Ran,
     Ready,
     Repeat,
     Repeated,
     Reply,
+    Run,
 )
 from judge.lab_protocol import run_lab_protocol
 from judge.record import CaseResult
@@ -127,13 +130,24 @@ class Session:
             trial.ask(Prepare(case, seed), Prepared, "prepare", self._limits.prepare)
             trial.ask(Call(), Called, "first call", self._limits.first_call)
 
-    def repeat(self) -> Repetition:
-        """One repetition with fresh contents, whose result nobody looks at. Raises ChildError."""
+    def repeat(self, *, warm: bool = False) -> Repetition:
+        """One repetition with fresh contents, whose result nobody looks at. Raises ChildError.
+
+        warm: whether on CUDA a call with the old contents comes first.
+        """
         with self._no_trial():
             trial = self._trial(Outcome())
-            request = Repeat(fresh_seed(), None, warm=False)
-            reply = trial.ask(request, Repeated, "null run", self._limits.run)
+            request = Repeat(fresh_seed(), None, warm=warm)
+            reply = trial.ask(request, Repeated, "run beside", self._limits.run)
             return repetition_of(trial, reply)
+
+    def run(self, count: Repetitions) -> list[float]:
+        """Milliseconds of calls in the lab's loop, of the case judged last. Raises ChildError."""
+        with self._no_trial():
+            trial = self._trial(Outcome())
+            trial.ask(Run(count.warmup, count.repetitions), Ran, "run", self._limits.run)
+            data = trial.read_bytes(8 * count.repetitions, "run")
+            return list(struct.unpack(f"={count.repetitions}d", data))
 
     def profile(self, calls: int) -> Profiled:
         """Make more calls of the case judged last, which passed, under PyTorch's profiler.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol as Interface
 
@@ -29,11 +30,13 @@ class Terms:
     """What a timed case's times are held against.
 
     floor_ms: the least that a call can take on this device, None where that is not known.
+    beside: called before every timed repetition, so that something else is timed in turns with it.
     """
 
     null: Null
     allowance: Allowance
     floor_ms: float | None
+    beside: Callable[[], None] | None = None
 
 
 _AUDITED_COLD_CALLS = 1
@@ -113,6 +116,8 @@ def run_strict_protocol(
     steps = schedule(case, count, answers, allowance)
     audited_cold = _some([step for step in steps if not step.warm], _AUDITED_COLD_CALLS)
     for step in steps:
+        if step.timed and terms is not None and terms.beside is not None:
+            terms.beside()
         null = terms.null.repeat() if step.paired else None
         request = Repeat(step.seed, step.gate, step.warm)
         reply = trial.ask(request, Repeated, "run", limit_s, left_s=limit_s - spent_s)
