@@ -8,7 +8,7 @@ import signal
 import time
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +22,9 @@ from judge.baseline import Choice, Measure, live_baseline, reference_baseline
 from judge.caches import ceilings_folder, log_folder
 from judge.case import Case, Suite
 from judge.child.log import ChildLog
-from judge.child.process import ChildOptions
+from judge.child.process import ChildError, ChildOptions, followed_by_profiler
+from judge.child.protocol import Gauged
+from judge.conditions import noise, sample_conditions
 from judge.device_probe import DeviceLost, device_problem
 from judge.environment import toolchain_note
 from judge.floor import floor_ms, known_ceilings
@@ -35,6 +37,7 @@ from judge.record import (
     SCHEMA_VERSION,
     Baseline,
     CaseResult,
+    Conditions,
     Environment,
     Protocol,
     Record,
@@ -44,7 +47,7 @@ from judge.record import (
 )
 from judge.reference_run import baseline_submission, null_submission
 from judge.repetitions import Repetitions
-from judge.rivals import Rivals, failures
+from judge.rivals import FIRST_CALL_S, Rivals, failures
 from judge.scoring import result_score, score_run
 from judge.session import Session
 from judge.strict_protocol import Terms
@@ -166,10 +169,17 @@ class _Run:
     def _rival_session(self, one: Implementation) -> Session:
         name = f"{one.name} ({one.scope})"
         child = replace(self._plan.child, inputs=one.inputs)
-        return self._new_session(one.submission, f"{one.name}-{one.scope}", f"{name}: ", child)
+        limits = replace(self._plan.limits, first_call=FIRST_CALL_S)
+        log_name = f"{one.name}-{one.scope}"
+        return self._new_session(one.submission, log_name, f"{name}: ", child, limits)
 
     def _new_session(
-        self, submission: Submission, log_name: str, prefix: str, child: ChildOptions | None = None
+        self,
+        submission: Submission,
+        log_name: str,
+        prefix: str,
+        child: ChildOptions | None = None,
+        limits: Limits | None = None,
     ) -> Session:
         log = ChildLog(self._log_path(log_name))
         self._logs.append(log)
@@ -177,7 +187,7 @@ class _Run:
         return Session(
             submission,
             child or self._plan.child,
-            self._plan.limits,
+            limits or self._plan.limits,
             log,
             lambda phase: progress.phase(prefix + phase),
             strict=self._plan.strict,
@@ -214,38 +224,75 @@ class _Run:
         counts = AUDITS[plan.device.type] if plan.strict else NO_AUDITS
         known = answers(case, plan.seed, counts, self._seeds, plan.device)
         reference_s = time.monotonic() - start
+        result = self._attempt(suite, case, known)
+        if result.noisy:
+            result = replace(self._attempt(suite, case, known), repeated=True)
+        if case.timed and self._rivals is not None:
+            results = self._rivals.results()
+            self._rival_results += results
+            self._notes += failures(results)
+        result.seconds["reference"] = round(reference_s, 6)
+        return result
+
+    def _attempt(self, suite: str, case: Case, known: Answers) -> CaseResult:
+        """Time the case once, with whatever else is timed beside it; noisy says whether well."""
         terms = self._terms(case)
         if case.timed and self._baseline_session is not None:
-            trusted = Answers(known.fixed)
-            baseline = self._judge_alone(self._baseline_session, suite, case, trusted, terms)
-            if baseline.verdict is Verdict.PASS and baseline.timing is not None:
-                self._measured[case.name] = baseline.timing
-            else:
-                self._notes.append(
-                    f"no baseline for {case.name}: {baseline.verdict}: {baseline.detail}"
-                )
-                self._check_device()
+            self._time_baseline(suite, case, known, terms)
         rivals = self._rivals if case.timed else None
         if rivals is not None:
-            rivals.prepare(suite, case, plan.seed, plan.count, known)
+            rivals.prepare(suite, case, self._plan.seed, self._plan.count, known)
             if terms is not None:
                 terms = replace(terms, beside=rivals.take_turns)
             else:
                 rivals.run_block(0)
+        before = self._conditions(case)
         result = self._judge_alone(self._session, suite, case, known, terms)
-        result.seconds["reference"] = round(reference_s, 6)
+        around = [before, self._conditions(case)]
+        gauged = self._gauge(result)
         if rivals is not None:
             self._finish(rivals, strict=terms is not None)
-        return result
+        if result.timing is None or self._plan.device.type != "cuda":
+            return result
+        return replace(
+            result,
+            gpu_ms=gauged.milliseconds if gauged else None,
+            gpu_ms_by=gauged.method if gauged else "",
+            conditions=around,
+            noisy=noise(result.timing, around),
+        )
+
+    def _time_baseline(self, suite: str, case: Case, known: Answers, terms: Terms | None) -> None:
+        trusted = Answers(known.fixed)
+        baseline = self._judge_alone(self._baseline_session, suite, case, trusted, terms)
+        if baseline.verdict is Verdict.PASS and baseline.timing is not None:
+            self._measured[case.name] = baseline.timing
+        else:
+            self._notes.append(
+                f"no baseline for {case.name}: {baseline.verdict}: {baseline.detail}"
+            )
+            self._check_device()
+
+    def _conditions(self, case: Case) -> Conditions | None:
+        on_cuda = case.timed and self._plan.device.type == "cuda"
+        return sample_conditions(self._plan.child.gpu) if on_cuda else None
+
+    def _gauge(self, result: CaseResult) -> Gauged | None:
+        """A call without its host cost, where there is a device and nobody profiles."""
+        on_cuda = result.timing is not None and self._plan.device.type == "cuda"
+        if not on_cuda or followed_by_profiler():
+            return None
+        with suppress(ChildError), self._alone(self._session):
+            return self._session.gauge()
+        return None
 
     def _finish(self, rivals: Rivals, *, strict: bool) -> None:
         if strict:
             rivals.complete_turns()
         else:
             rivals.run_block(1)
-        results = rivals.results()
-        self._rival_results += results
-        self._notes += failures(results)
+        if self._plan.device.type == "cuda" and not followed_by_profiler():
+            rivals.gauge()
 
     def _judge_alone(
         self, session: Session, suite: str, case: Case, known: Answers, terms: Terms | None

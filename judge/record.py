@@ -83,6 +83,22 @@ class Witness:
 
 
 @dataclass
+class Conditions:
+    """What NVML said of the GPU at one moment: MHz, degrees Celsius, watts.
+
+    throttled: why its clocks were held down, empty where they were not. other_processes: process
+    ids of what else had work on it.
+    """
+
+    sm_mhz: int
+    memory_mhz: int
+    temperature_c: int
+    power_w: float
+    throttled: list[str]
+    other_processes: list[int]
+
+
+@dataclass
 class CaseResult:
     """Verdict, errors, timing and score of one case.
 
@@ -93,6 +109,11 @@ class CaseResult:
         where a timed case failed.
     seconds: wall time by phase (prepare, first_call, run, collect, reference).
     audits, witness: of the strict protocol; empty and None under the lab's.
+    gpu_ms: a call without its host cost, for information: the score knows the events' median
+        alone; gpu_ms_by: graph or profiler.
+    conditions: of the GPU before and after the timed calls, where NVML tells. noisy: why these
+        times are, empty where nothing says so. repeated: whether they are of a second attempt,
+        made because the first one's were noisy.
     """
 
     suite: str
@@ -105,6 +126,11 @@ class CaseResult:
     seconds: dict[str, float]
     audits: list[Audit] = field(default_factory=list)
     witness: Witness | None = None
+    gpu_ms: float | None = None
+    gpu_ms_by: str = ""
+    conditions: list[Conditions | None] = field(default_factory=list)
+    noisy: str = ""
+    repeated: bool = False
 
 
 @dataclass
@@ -162,6 +188,7 @@ class RivalResult:
     scope: core (from prepared inputs, as the submission) or full_forward (from raw ones). role:
     t100 or t60 where its time is that, else empty. timing: None where it is not right or was not
     timed. in_turns: whether its calls alternated with the submission's; else they came before.
+    gpu_ms, gpu_ms_by: as of a case's result.
     """
 
     case: str
@@ -173,6 +200,8 @@ class RivalResult:
     role: str
     timing: Timing | None
     in_turns: bool
+    gpu_ms: float | None = None
+    gpu_ms_by: str = ""
 
 
 @dataclass

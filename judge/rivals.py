@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from judge.audit import Answers
 from judge.case import Case
 from judge.child.process import ChildError
+from judge.child.protocol import Gauged
 from judge.implementations import FULL, STUDENT, Implementation
 from judge.record import RivalResult
 from judge.repetitions import Repetitions
@@ -19,6 +21,8 @@ from judge.timing import summarize
 from judge.verdict import Verdict
 
 T100, T60 = "t100", "t60"
+FIRST_CALL_S = 3600.0
+"""FlashInfer compiles 66 files at its first call."""
 
 _TRIAL_SHARE = 5
 _LEAST_TRIALS = 5
@@ -28,7 +32,8 @@ _LEAST_TRIALS = 5
 class _Rival:
     """One implementation and what became of it on the current case.
 
-    trials, samples: milliseconds of calls, before the submission's and in turns with them.
+    trials, samples: milliseconds of calls, before the submission's and in turns with them. gauged:
+    a call without its host cost.
     """
 
     implementation: Implementation
@@ -38,6 +43,7 @@ class _Rival:
     role: str = ""
     trials: list[float] = field(default_factory=list)
     samples: list[float] = field(default_factory=list)
+    gauged: Gauged | None = None
 
     @property
     def right(self) -> bool:
@@ -92,7 +98,7 @@ class Rivals:
         untimed = replace(case, timed=False)
         with self._submission_stopped():
             for rival in self._all():
-                rival.trials, rival.samples, rival.role = [], [], ""
+                rival.trials, rival.samples, rival.role, rival.gauged = [], [], "", None
                 with self._awake(rival):
                     result = rival.session.judge(
                         suite, untimed, seed, count, Answers(answers.fixed)
@@ -124,6 +130,14 @@ class Rivals:
                     self._guarded(
                         rival, lambda one=rival: one.samples.extend(self._block(one, calls))
                     )
+
+    def gauge(self) -> None:
+        """Measure a call of each that took turns without its host cost; on CUDA only."""
+        with self._submission_stopped():
+            for rival in self._turns:
+                if rival.right:
+                    with contextlib.suppress(ChildError), self._awake(rival):
+                        rival.gauged = rival.session.gauge()
 
     def results(self) -> list[RivalResult]:
         """What became of each on the current case; the fastest that is right has role t100."""
@@ -199,6 +213,8 @@ class Rivals:
             role=rival.role,
             timing=summarize(samples) if samples and rival.right else None,
             in_turns=bool(rival.samples),
+            gpu_ms=rival.gauged.milliseconds if rival.gauged else None,
+            gpu_ms_by=rival.gauged.method if rival.gauged else "",
         )
 
     @contextmanager

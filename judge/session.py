@@ -15,6 +15,8 @@ from judge.child.process import Child, ChildError, ChildOptions
 from judge.child.protocol import (
     Call,
     Called,
+    Gauge,
+    Gauged,
     Load,
     Loaded,
     Prepare,
@@ -34,7 +36,7 @@ from judge.record import CaseResult
 from judge.repetitions import Repetitions
 from judge.strict_protocol import Terms, repetition_of, run_strict_protocol
 from judge.submission import Submission
-from judge.trial import Limits, Outcome, Trial, TrialOver
+from judge.trial import Limits, Outcome, Trial, TrialOver, usable_timing
 from judge.verdict import Rules, Verdict
 from judge.witness import Repetition
 
@@ -148,6 +150,14 @@ class Session:
             trial.ask(Run(count.warmup, count.repetitions), Ran, "run", self._limits.run)
             data = trial.read_bytes(8 * count.repetitions, "run")
             return list(struct.unpack(f"={count.repetitions}d", data))
+
+    def gauge(self) -> Gauged:
+        """A call of the case judged last without its host cost, on CUDA. Raises ChildError."""
+        with self._no_trial():
+            trial = self._trial(Outcome())
+            gauged = trial.ask(Gauge(), Gauged, "gpu time", self._limits.run)
+            usable_timing([gauged.milliseconds])
+            return gauged
 
     def profile(self, calls: int) -> Profiled:
         """Make more calls of the case judged last, which passed, under PyTorch's profiler.

@@ -29,6 +29,7 @@ from judge.child.arguments import (
 )
 from judge.child.calls import TimedCalls, on_one_core, time_call, time_calls
 from judge.child.failure import describe
+from judge.child.gpu_time import gpu_time
 from judge.child.guard import Guard
 from judge.child.lab_modules import install_lab_modules
 from judge.child.loading import PACKAGE, forbidden_loaded, import_function
@@ -40,6 +41,8 @@ from judge.child.protocol import (
     Collect,
     Collected,
     Failed,
+    Gauge,
+    Gauged,
     Load,
     Loaded,
     Prepare,
@@ -151,6 +154,8 @@ class Worker:
                     return self._repeat(request), []
                 case Collect():
                     return self._collect(request)
+                case Gauge():
+                    return self._gauge(), []
                 case Profile():
                     return self._profile(request), []
         except BaseException as error:
@@ -250,6 +255,10 @@ class Worker:
     def _profile(self, request: Profile) -> Profiled:
         function, arguments = self._function, self._renewal.arguments
         return Profiled(profile_calls(lambda: function(*arguments), request.calls, self._device))
+
+    def _gauge(self) -> Gauged:
+        function, arguments = self._function, self._renewal.arguments
+        return Gauged(*gpu_time(lambda: function(*arguments), self._device))
 
     def _digests(self) -> dict[str, str]:
         return {

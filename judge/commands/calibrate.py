@@ -40,7 +40,7 @@ from judge.implementations import (
 from judge.progress import TerminalProgress
 from judge.record import RivalResult
 from judge.repetitions import Repetitions
-from judge.rivals import Rivals, failures
+from judge.rivals import FIRST_CALL_S, Rivals, failures
 from judge.sandbox.kinds import MODES, SANDBOX_HELP, SandboxError, choose_sandbox
 from judge.session import Session
 from judge.suites import CaseFileError, load_suites, select_cases
@@ -151,7 +151,8 @@ def _time_all(
         def tell(phase: str) -> None:
             progress.phase(f"{one.name}: {phase}")
 
-        return Session(one.submission, options, Limits(), log, tell, strict=True)
+        limits = Limits(first_call=FIRST_CALL_S)
+        return Session(one.submission, options, limits, log, tell, strict=True)
 
     simple = simple_implementation(device.type)
     rivals = Rivals(public, simple, new_session, lambda _: None, strict=True, everything=True)
@@ -164,6 +165,7 @@ def _time_all(
             known = answers(case, seed, NO_AUDITS, AuditSeeds(), device)
             rivals.prepare(suite, case, seed, count, known)
             rivals.complete_turns()
+            rivals.gauge()
             results += rivals.results()
     finally:
         for session in rivals.sessions:

@@ -23,7 +23,10 @@ STUDENT_CORE = "student_core"
 
 @dataclass(frozen=True)
 class BenchmarkRow:
-    """One row. ratio: its median over that of the student's row of the same scope."""
+    """One row. ratio: its median over that of the student's row of the same scope.
+
+    gpu_ms: a call without its host cost, for information.
+    """
 
     case: str
     scope: str
@@ -31,6 +34,7 @@ class BenchmarkRow:
     passed: bool
     median_ms: float | None
     ratio: float | None
+    gpu_ms: float | None
 
 
 def benchmark_rows(record: Record) -> list[BenchmarkRow]:
@@ -43,7 +47,7 @@ def benchmark_rows(record: Record) -> list[BenchmarkRow]:
     for result in record.results:
         name, core = result.case.name, _median(result.timing)
         passed = result.verdict is Verdict.PASS
-        rows.append(BenchmarkRow(name, STUDENT_CORE, STUDENT, passed, core, None))
+        rows.append(BenchmarkRow(name, STUDENT_CORE, STUDENT, passed, core, None, result.gpu_ms))
         rivals = [one for one in record.rivals if one.case == name and one.implementation != SIMPLE]
         whole = next((_median(one.timing) for one in rivals if one.implementation == STUDENT), None)
         for scope, student in ((CORE, core), (FULL, whole)):
@@ -60,6 +64,7 @@ def benchmark_rows(record: Record) -> list[BenchmarkRow]:
                         one.verdict is Verdict.PASS,
                         median,
                         median / student if known else None,
+                        one.gpu_ms,
                     )
                 )
     return rows
@@ -89,13 +94,14 @@ def print_benchmarks(record: Record, console: Console) -> None:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
     for title in ("case", "scope", "implementation", "result"):
         table.add_column(title, no_wrap=True)
-    for title in ("median ms", "of student"):
+    for title in ("median ms", "gpu ms", "of student"):
         table.add_column(title, justify="right", no_wrap=True)
     for row in benchmark_rows(record):
         table.add_row(
             *(Text(text) for text in (row.case, row.scope, row.implementation)),
             Text(_word(row.passed), style="green" if row.passed else "bold red"),
             Text("–" if row.median_ms is None else f"{row.median_ms:.3f}"),
+            Text("–" if row.gpu_ms is None else f"{row.gpu_ms:.3f}"),
             Text("–" if row.ratio is None else f"{row.ratio:.3f}×"),
         )
     console.print()

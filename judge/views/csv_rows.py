@@ -89,6 +89,10 @@ FULL_COLUMNS = (
     "torch",
     "judge",
     "created",
+    "gpu_ms",
+    "gpu_ms_by",
+    "noisy",
+    "repeated",
 )
 
 
@@ -142,6 +146,10 @@ def _full_row(record: Record, result: CaseResult) -> dict[str, Value]:
         "torch": record.environment.torch,
         "judge": record.judge_version,
         "created": record.created,
+        "gpu_ms": six_decimals(result.gpu_ms),
+        "gpu_ms_by": result.gpu_ms_by,
+        "noisy": result.noisy,
+        "repeated": result.repeated,
     }
 
 

@@ -21,6 +21,7 @@ def summary_lines(record: Record) -> list[tuple[str, Text]]:
         ("Rules", _rules(record)),
         ("Baseline", _baseline(record)),
         ("Timing", _timing(record)),
+        *_named("Noisy", _noisy(record)),
         *([("Sandbox", _sandbox(record))] if record.protocol.sandbox else []),
         ("Device", _device(record)),
         ("Versions", _versions(record)),
@@ -97,6 +98,17 @@ def _timing(record: Record) -> Text:
     if not protocol.official:
         text.append("; timing is not official", style="bold yellow")
     return text
+
+
+def _noisy(record: Record) -> list[Text]:
+    return [
+        Text(
+            plain(f"{result.case.name}, {'twice' if result.repeated else 'once'}: {result.noisy}"),
+            style="yellow",
+        )
+        for result in record.results
+        if result.noisy
+    ]
 
 
 def _sandbox(record: Record) -> Text:
