@@ -24,7 +24,7 @@ from judge.caches import (
     compile_judge_kernels,
 )
 from judge.case import Case, Suite
-from judge.checkpoints import BaselineError
+from judge.checkpoints import BaselineError, load_checkpoints
 from judge.child.process import ChildOptions, default_memory_limit, followed_by_profiler
 from judge.commands.calibrate import calibrate
 from judge.commands.check import check_command
@@ -38,13 +38,15 @@ from judge.progress import TerminalProgress
 from judge.record import Record, to_json
 from judge.repetitions import Repetitions
 from judge.sandbox.kinds import MODES, SANDBOX_HELP, SandboxError, choose_sandbox
+from judge.slices import SLICES, choose_slice, predict
+from judge.sm_budget import SMS_HELP, BudgetError, check_budget
 from judge.submission import SubmissionError, find_submission
 from judge.suites import CaseFileError, load_suites, select_cases
 from judge.text import plain
 from judge.threads import available_cores
 from judge.trial import Limits
 from judge.verdict import Verdict
-from judge.views.benchmarks import benchmark_csv, print_benchmarks
+from judge.views.benchmarks import benchmark_csv, print_benchmarks, print_prediction
 from judge.views.csv_rows import full_csv, lab_csv
 from judge.views.table import print_table
 
@@ -124,6 +126,13 @@ def _finite(context: click.Context, option: click.Parameter, value: float) -> fl
     help="strict: new inputs at every call, audits, the judge's own clock beside the child's. lab: "
     "the lab's plain loop. Default: strict, lab under a profiler.",
 )
+@click.option("--sms", type=click.IntRange(min=1), metavar="N", help=SMS_HELP)
+@click.option(
+    "--slice",
+    "slice_name",
+    type=click.Choice(list(SLICES)),
+    help="Predict what a slice would show: its number of SMs, times its clock factor.",
+)
 @click.option("--sandbox", type=click.Choice(MODES), default="auto", help=SANDBOX_HELP)
 @click.option("--no-gate", is_flag=True, help="Practice: failed correctness cases cost nothing.")
 @click.pass_context
@@ -142,6 +151,8 @@ def main(
     baseline: str,
     benchmarks: bool,
     protocol: str | None,
+    sms: int | None,
+    slice_name: str | None,
     sandbox: str,
     no_gate: bool,
 ) -> None:
@@ -158,6 +169,13 @@ def main(
         found = find_submission(submission)
         torch_device = choose_device(device)
         environment = capture(torch_device)
+        chosen_slice = None
+        if slice_name is not None:
+            chosen_slice = choose_slice(slice_name, environment.device_name)
+            sms = chosen_slice.sms
+        if sms is not None:
+            check_budget(torch_device, sms)
+            environment = replace(environment, sms=sms, sms_of=environment.sms)
         check_cache_root()
         contained = choose_sandbox(sandbox, followed_by_profiler())
         public = public_implementations() if torch_device.type == "cuda" else []
@@ -187,6 +205,7 @@ def main(
             memory_limit=default_memory_limit(),
             sandbox=contained,
             gpu=gpu_identity(torch_device) if torch_device.type == "cuda" else "",
+            sms=sms,
         ),
         seed=seed,
         count=Repetitions(
@@ -201,6 +220,9 @@ def main(
         benchmarks=benchmarks,
     )
     record = _run(plan, errors)
+    if chosen_slice is not None:
+        file = load_checkpoints(CASES / "checkpoints" / chosen_slice.checkpoints)
+        record.prediction = predict(chosen_slice, file, record.results, record.rivals)
     try:
         _show(record, output_format, benchmarks=benchmarks)
         sys.stdout.flush()
@@ -254,6 +276,8 @@ def _chosen_cases(
 def _show(record: Record, output_format: str, *, benchmarks: bool) -> None:
     if output_format == "table":
         print_table(record, Console())
+        if record.prediction is not None:
+            print_prediction(record.prediction, Console())
         if benchmarks:
             print_benchmarks(record, Console())
     elif output_format == "json":
@@ -282,7 +306,7 @@ def _exit_status(record: Record) -> int:
 
 _USAGE_ERRORS = (
     *(CaseFileError, SubmissionError, DeviceError),
-    *(BaselineError, CacheError, SandboxError),
+    *(BaselineError, BudgetError, CacheError, SandboxError),
 )
 
 

@@ -205,6 +205,26 @@ class RivalResult:
 
 
 @dataclass
+class PredictedTime:
+    """What one implementation would take elsewhere on a case; score: the submission's, if known."""
+
+    case: str
+    implementation: str
+    scope: str
+    milliseconds: float
+    score: float | None
+
+
+@dataclass
+class Prediction:
+    """Times that another device, a slice of a GPU, would show: measured ones times a factor."""
+
+    slice: str
+    clock_factor: float
+    times: list[PredictedTime]
+
+
+@dataclass
 class Protocol:
     """How the cases were run.
 
@@ -224,7 +244,11 @@ class Protocol:
 
 @dataclass
 class Environment:
-    """The machine and the versions that decide the numbers; None where there is no such thing."""
+    """The machine and the versions that decide the numbers; None where there is no such thing.
+
+    sms_of: SMs of the whole device, where the run was held to `sms` of them; its memory bandwidth
+    and L2 were whole.
+    """
 
     device: str
     device_name: str
@@ -237,6 +261,7 @@ class Environment:
     python: str
     platform: str
     threads: int
+    sms_of: int | None = None
 
 
 @dataclass
@@ -259,7 +284,8 @@ class SubmissionInfo:
 class Record:
     """One graded run. `created` is UTC in ISO 8601; `notes` are lines a reader must not miss.
 
-    rivals: what was timed beside the submission, other than the reference.
+    rivals: what was timed beside the submission, other than the reference. prediction: for a slice
+    of another GPU, where that was asked for.
     """
 
     schema_version: int
@@ -275,6 +301,7 @@ class Record:
     notes: list[str]
     seconds: float
     rivals: list[RivalResult] = field(default_factory=list)
+    prediction: Prediction | None = None
 
 
 def to_json(record: Record) -> str:

@@ -100,7 +100,8 @@ class ChildOptions:
     judge_kernels: contents of the judge's compiled kernels, by path.
     profile: the device that the submission is checked for, None where it is graded.
     sandbox: what contains the child. gpu: UUID of the device, empty where there is none.
-    limits: what else it may take. inputs: what the function takes.
+    limits: what else it may take. inputs: what the function takes. sms: how many SMs it may use,
+    None for the whole device.
     """
 
     device: str
@@ -113,6 +114,7 @@ class ChildOptions:
     gpu: str = ""
     limits: ResourceLimits = field(default_factory=ResourceLimits)
     inputs: InputForm = InputForm.PREPARED
+    sms: int | None = None
 
 
 def default_memory_limit() -> int:
@@ -155,6 +157,7 @@ class Child:
                 "environment": compiler_variables(self._cache) | targets,
                 "profile": options.profile,
                 "inputs": options.inputs,
+                "sms": options.sms,
             }
             environment = self._environment(options, kernels)
             prefix = self._prefix(options, environment)

@@ -27,7 +27,7 @@ from judge.child.arguments import (
     timed_part,
     untimed_part,
 )
-from judge.child.calls import TimedCalls, on_one_core, time_call, time_calls
+from judge.child.calls import Held, TimedCalls, on_one_core, time_call, time_calls
 from judge.child.failure import describe
 from judge.child.gpu_time import gpu_time
 from judge.child.guard import Guard
@@ -64,6 +64,7 @@ from judge.child.results import result_problem
 from judge.child.snapshot import Snapshot
 from judge.digest import tensor_digest
 from judge.profiles import DeviceProfile
+from judge.sm_budget import enter_budget
 from reference.preprocess import Preprocess, preprocess_for
 
 _PR_SET_PDEATHSIG = 1
@@ -76,7 +77,7 @@ class Settings(msgspec.Struct, frozen=True):
     entry: module file inside it. threads: CPU threads for torch. judge_root: folder of the judge.
     environment: variables set once the judge's own kernels are loaded (compile caches).
     profile: the device to check the submission for without one; None where it is graded.
-    inputs: what the function takes.
+    inputs: what the function takes. sms: how many SMs it may use, None for the whole device.
     """
 
     device: str
@@ -87,6 +88,7 @@ class Settings(msgspec.Struct, frozen=True):
     environment: dict[str, str]
     profile: DeviceProfile | None = None
     inputs: InputForm = InputForm.PREPARED
+    sms: int | None = None
 
 
 def main(channel_fd: int, settings_json: str) -> None:
@@ -127,6 +129,9 @@ class Worker:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._device = torch.device(settings.device)
+        self._held: Held = contextlib.nullcontext
+        if settings.sms is not None:
+            self._held = enter_budget(self._device, settings.sms).held
         self._preprocess = preprocess_for(self._device)
         self._function: Callable[..., object] | None = None
         self._untimed: Preprocess | None = None
@@ -198,7 +203,11 @@ class Worker:
         self._results.clear()
         function, arguments = self._function, self._renewal.arguments
         timed: TimedCalls = time_calls(
-            lambda: function(*arguments), request.warmup, request.repetitions, self._device
+            lambda: function(*arguments),
+            request.warmup,
+            request.repetitions,
+            self._device,
+            self._held,
         )
         self._synchronize()
         self._results = {"first": timed.first, "last": timed.last}
@@ -215,7 +224,9 @@ class Worker:
             self._renewal.renew(request.gate)
 
         self._renewal.set_seed(request.seed)
-        timed = time_call(lambda: function(*arguments), renew, self._device, request.warm)
+        timed = time_call(
+            lambda: function(*arguments), renew, self._device, request.warm, self._held
+        )
         problem = result_problem(timed.result, self._case, self._device)
         digest = "" if problem else self._snapshot.take(timed.result)
         self._results = {"returned": timed.result, "last": self._snapshot.result}
@@ -258,7 +269,7 @@ class Worker:
 
     def _gauge(self) -> Gauged:
         function, arguments = self._function, self._renewal.arguments
-        return Gauged(*gpu_time(lambda: function(*arguments), self._device))
+        return Gauged(*gpu_time(lambda: function(*arguments), self._device, self._held))
 
     def _digests(self) -> dict[str, str]:
         return {

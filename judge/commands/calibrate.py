@@ -43,6 +43,7 @@ from judge.repetitions import Repetitions
 from judge.rivals import FIRST_CALL_S, Rivals, failures
 from judge.sandbox.kinds import MODES, SANDBOX_HELP, SandboxError, choose_sandbox
 from judge.session import Session
+from judge.sm_budget import SMS_HELP, BudgetError, check_budget
 from judge.suites import CaseFileError, load_suites, select_cases
 from judge.text import plain
 from judge.threads import available_cores
@@ -78,6 +79,7 @@ INTERRUPTED = 130
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=42, help="Default: 42.")
 @click.option("--warmup", type=click.IntRange(0, 100_000), default=10, help="Default: 10.")
 @click.option("--repetitions", type=click.IntRange(1, 100_000), default=100, help="Default: 100.")
+@click.option("--sms", type=click.IntRange(min=1), metavar="N", help=SMS_HELP)
 @click.option("--sandbox", type=click.Choice(MODES), default="auto", help=SANDBOX_HELP)
 def calibrate(
     suite_names: tuple[str, ...],
@@ -87,6 +89,7 @@ def calibrate(
     seed: int,
     warmup: int,
     repetitions: int,
+    sms: int | None,
     sandbox: str,
 ) -> None:
     """Time the public implementations on this device and keep t100 and t60 for later runs.
@@ -103,6 +106,8 @@ def calibrate(
         public = [one for one in public_implementations() if one.scope == FULL]
         if not public:
             raise DeviceError(f"calibrate: install one of {', '.join(PACKAGES)} ({HOW_TO_GET})")
+        if sms is not None:
+            check_budget(torch_device, sms)
         contained = choose_sandbox(sandbox, followed_by_profiler=False)
     child_device, visible_devices = child_view(torch_device)
     child = ChildOptions(
@@ -112,10 +117,13 @@ def calibrate(
         memory_limit=default_memory_limit(),
         sandbox=contained,
         gpu=gpu_identity(torch_device),
+        sms=sms,
     )
     torch.set_num_threads(child.threads)
     count = Repetitions(warmup, repetitions)
     environment = capture(torch_device)
+    if sms is not None:
+        environment = replace(environment, sms=sms, sms_of=environment.sms)
     path = output or checkpoint_folder() / f"{default_name(environment)}.yaml"
     try:
         with gpu_lock(child.gpu, _say):
@@ -189,7 +197,7 @@ def _chosen_cases(cases_file: Path | None, names: tuple[str, ...]) -> list[tuple
 def _usage_errors() -> Iterator[None]:
     try:
         yield
-    except (CaseFileError, DeviceError, SandboxError) as error:
+    except (BudgetError, CaseFileError, DeviceError, SandboxError) as error:
         raise _WrongUsage(plain(str(error), 1000)) from None
 
 

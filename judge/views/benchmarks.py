@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from judge.implementations import CORE, FULL, SIMPLE, STUDENT
-from judge.record import Record, Timing
+from judge.record import Prediction, Record, Timing
 from judge.verdict import Verdict
 from judge.views.csv_rows import csv_text, six_decimals
 
@@ -105,6 +105,25 @@ def print_benchmarks(record: Record, console: Console) -> None:
             Text("–" if row.ratio is None else f"{row.ratio:.3f}×"),
         )
     console.print()
+    console.print(table)
+
+
+def print_prediction(prediction: Prediction, console: Console) -> None:
+    """What a slice would show, as a table that says that nothing there was measured."""
+    title = f"Predicted for {prediction.slice}, not measured: times {prediction.clock_factor:.3f}"
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for heading in ("case", "scope", "implementation"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("predicted ms", "predicted score"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in prediction.times:
+        table.add_row(
+            *(Text(text) for text in (one.case, one.scope, one.implementation)),
+            Text(f"{one.milliseconds:.3f}"),
+            Text("–" if one.score is None else f"{one.score:.2f}"),
+        )
+    console.print()
+    console.print(Text(title, style="yellow"))
     console.print(table)
 
 

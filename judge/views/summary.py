@@ -6,6 +6,7 @@ from rich.text import Text
 
 from judge.record import Record, SuiteScore
 from judge.scoring import GATE_SUITE
+from judge.sm_budget import WHOLE_MEMORY
 from judge.text import plain
 from judge.verdict import Rules, Verdict
 
@@ -119,7 +120,9 @@ def _sandbox(record: Record) -> Text:
 def _device(record: Record) -> Text:
     environment = record.environment
     parts = [environment.device_name]
-    if environment.sms is not None:
+    if environment.sms_of is not None:
+        parts.append(f"{environment.sms} of {environment.sms_of} SMs, {WHOLE_MEMORY}")
+    elif environment.sms is not None:
         parts.append(f"{environment.sms} SMs")
     if environment.memory_gib is not None:
         parts.append(f"{environment.memory_gib:.1f} GiB")
