@@ -114,6 +114,8 @@ def test_last_step_of_csoj_exits_with_0_whatever_the_verdict(tmp_path: Path) -> 
         (("--device", "tpu"), "no such device; use auto, cuda, cuda:N or cpu"),
         (("--baseline", "live"), "use --baseline reference"),
         (("--baseline", "checkpoints"), "use --baseline reference"),
+        (("--baseline", "live"), "public implementations need a CUDA device"),
+        (("calibrate", "--device", "cpu"), "calibrate: public implementations need a CUDA device"),
         (("--baseline", "no_such_file.yaml"), "no_such_file.yaml: "),
         (("--repetitions", "0"), "--repetitions"),
         (("--warmup", "-1"), "--warmup"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from judge.case import Case
-from judge.record import Baseline, CaseResult, Record
+from judge.record import Baseline, CaseResult, Prediction, Record
 
 HIDDEN_SUITE = "hidden"
 
@@ -30,6 +30,8 @@ def participant_view(record: Record) -> Record:
         results=results,
         notes=notes,
         baseline=_without(record.baseline, names),
+        rivals=[rival for rival in record.rivals if rival.case not in names],
+        prediction=_predicted(record.prediction, names),
         submission=replace(record.submission, log=""),
     )
 
@@ -72,3 +74,9 @@ def _without(baseline: Baseline, names: dict[str, str]) -> Baseline:
         t60_ms=rest(baseline.t60_ms),
         timings=rest(baseline.timings),
     )
+
+
+def _predicted(prediction: Prediction | None, names: dict[str, str]) -> Prediction | None:
+    if prediction is None:
+        return None
+    return replace(prediction, times=[one for one in prediction.times if one.case not in names])
