@@ -1,14 +1,23 @@
-"""Which t100 and t60 a run is scored by: published checkpoints, or the reference timed with it."""
+"""Which t100 and t60 a run is scored by: stored checkpoints, or what is timed in the same run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 from judge.case import Case
-from judge.checkpoints import BaselineError, CheckpointFile, fitting_checkpoints, load_checkpoints
-from judge.record import Baseline, Environment, Timing
+from judge.checkpoints import (
+    BaselineError,
+    CheckpointFile,
+    changed_versions,
+    fitting_checkpoints,
+    load_checkpoints,
+)
+from judge.implementations import HOW_TO_GET, PACKAGES
+from judge.record import Baseline, Environment, RivalResult, Timing
+from judge.rivals import T60, T100
 
 CHOICES = ("auto", "checkpoints", "live", "reference", "none")
 LEAST_RATIO = 1.25
@@ -23,61 +32,107 @@ REFERENCE_NAMES = {
 }
 
 
+class Measure(Enum):
+    """What is to be timed in the run itself."""
+
+    NOTHING = "nothing"
+    LIVE = "live"
+    REFERENCE = "reference"
+
+
 @dataclass(frozen=True)
 class Choice:
-    """What `choose` decided: a baseline that is ready, or None to measure the reference.
+    """What `choose` decided: a baseline that is ready, or None and what is to be measured.
 
     reason: one line that says why, for the report's notes; empty where nothing needs saying.
     """
 
     baseline: Baseline | None
     reason: str
+    measure: Measure = Measure.NOTHING
 
 
-def choose(kind: str, cases: Sequence[Case], environment: Environment, checkpoints: Path) -> Choice:
+def choose(
+    kind: str,
+    cases: Sequence[Case],
+    environment: Environment,
+    folders: Sequence[Path],
+    present: Mapping[str, str],
+) -> Choice:
     """Decide on the baseline of a run from `--baseline` and the cases asked for.
 
-    kind: auto, checkpoints, live, reference, none (no scores, and nothing runs beside the
-        submission, as a profiler wants it), or the path of a checkpoint file.
+    kind: auto (checkpoints that fit, else live, else reference), checkpoints, live, reference, none
+        (no scores, and nothing runs beside the submission, as a profiler wants it), or the path of
+        a checkpoint file.
     cases: all cases of the run; those not timed need no baseline, and without a timed one nothing
-        is measured. checkpoints: folder of the checkpoint files that auto and checkpoints try.
+        is measured. folders: of the checkpoint files that auto and checkpoints try, in their order.
+    present: versions of the public implementations that are installed, by name.
 
     Raises BaselineError where the choice cannot be met or a checkpoint file is wrong.
     """
-    if kind == "live":
-        raise BaselineError(
-            "--baseline live: no public implementation is part of this judge yet; "
-            "use --baseline reference"
-        )
     if kind == "none":
         return Choice(no_baseline("none asked for"), "")
     timed = [case for case in cases if case.timed]
     if kind not in CHOICES:
-        if not Path(kind).is_file():
-            raise BaselineError(
-                f"--baseline {kind}: should be {', '.join(CHOICES)} or a checkpoint file"
-            )
-        file = load_checkpoints(Path(kind))
-        if not file.fits(environment):
-            raise BaselineError(
-                f"{file.path}: is for {file.device} with {file.sms} SMs, "
-                f"this device is {_device(environment)}"
-            )
-        return Choice(checkpoint_baseline(file, timed), "")
+        return _from_file(kind, timed, environment, present)
+    if kind == "live" and (problem := _no_live(environment, present)):
+        raise BaselineError(f"--baseline live: {problem}; use --baseline reference")
     if not timed:
         return Choice(no_baseline("no case of this run is timed"), "")
+    if kind == "live":
+        return Choice(None, "", Measure.LIVE)
     if kind == "reference":
-        return Choice(None, "")
+        return Choice(None, "", Measure.REFERENCE)
     problems = []
-    for file in fitting_checkpoints(checkpoints, environment):
-        try:
-            return Choice(checkpoint_baseline(file, timed), "")
-        except BaselineError as error:
-            problems.append(str(error))
+    for folder in folders:
+        for file in fitting_checkpoints(folder, environment):
+            try:
+                return _from_checkpoints(file, timed, environment, present)
+            except BaselineError as error:
+                problems.append(str(error))
     problem = problems[0] if problems else f"no checkpoint file fits {_device(environment)}"
     if kind == "checkpoints":
         raise BaselineError(f"--baseline checkpoints: {problem}; use --baseline reference")
-    return Choice(None, f"baseline measured in this run: {problem}")
+    measure = Measure.REFERENCE if _no_live(environment, present) else Measure.LIVE
+    return Choice(None, f"baseline measured in this run: {problem}", measure)
+
+
+def _from_file(
+    path: str, timed: Sequence[Case], environment: Environment, present: Mapping[str, str]
+) -> Choice:
+    if not Path(path).is_file():
+        raise BaselineError(
+            f"--baseline {path}: should be {', '.join(CHOICES)} or a checkpoint file"
+        )
+    file = load_checkpoints(Path(path))
+    if not file.fits(environment):
+        raise BaselineError(
+            f"{file.path}: is for {file.device} with {file.sms} SMs, "
+            f"this device is {_device(environment)}"
+        )
+    return _from_checkpoints(file, timed, environment, present)
+
+
+def _from_checkpoints(
+    file: CheckpointFile,
+    timed: Sequence[Case],
+    environment: Environment,
+    present: Mapping[str, str],
+) -> Choice:
+    changes = changed_versions(file, environment, present)
+    reason = ""
+    if changes:
+        reason = f"checkpoints {file.name} were taken with {'; '.join(changes)}: calibrate again"
+    return Choice(checkpoint_baseline(file, timed), reason)
+
+
+def _no_live(environment: Environment, present: Mapping[str, str]) -> str:
+    """Why no public implementation can be timed; empty where one can."""
+    if environment.sms is None:
+        return "public implementations need a CUDA device"
+    if not present:
+        return f"none of {', '.join(PACKAGES)} is installed ({HOW_TO_GET})"
+    return ""
 
 
 def checkpoint_baseline(file: CheckpointFile, cases: Sequence[Case]) -> Baseline:
@@ -114,6 +169,23 @@ def reference_baseline(device_kind: str, timings: Mapping[str, Timing]) -> Basel
     return Baseline(
         "reference", REFERENCE_NAMES[device_kind], t100_ms, t60_ms, timings=dict(timings)
     )
+
+
+def live_baseline(results: Sequence[RivalResult]) -> Baseline:
+    """The baseline from what was timed in turns with the submission, where both times are there.
+
+    t60 is kept at LEAST_RATIO times t100 or above.
+    """
+    timed = [one for one in results if one.timing is not None]
+    t100_ms = {one.case: one.timing.median_ms for one in timed if one.role == T100}
+    t60 = {one.case: one.timing.median_ms for one in timed if one.role == T60}
+    t60_ms = {name: max(t60[name], LEAST_RATIO * t100_ms[name]) for name in t100_ms if name in t60}
+    used = {f"{one.implementation} {one.version}" for one in timed if one.role == T100}
+    name = (
+        f"fastest public whole forward ({', '.join(sorted(used)) or 'none was right'}) is t100, "
+        "reference/simple_tilelang.py is t60, in turns with the submission"
+    )
+    return Baseline("live", name, {case: t100_ms[case] for case in t60_ms}, t60_ms, timings={})
 
 
 def no_baseline(reason: str) -> Baseline:

@@ -1,4 +1,4 @@
-"""What every submission of a run is judged with: answers, the null session, the baseline's."""
+"""What every submission of a run is judged with: answers, and sessions beside its own."""
 
 from __future__ import annotations
 
@@ -15,17 +15,21 @@ from typing import Protocol as Interface
 import torch
 
 from judge.audit import AUDITS, NO_AUDITS, Answer, Answers, AuditSeeds, answers
-from judge.baseline import Choice
+from judge.baseline import Choice, Measure
 from judge.caches import ceilings_folder, log_folder
 from judge.case import Case, Suite
 from judge.checking import Expected
+from judge.checkpoints import CheckpointFile
 from judge.child.log import ChildLog
 from judge.child.process import ChildError, ChildOptions
 from judge.floor import floor_ms, known_ceilings
+from judge.implementations import Implementation, simple_implementation
 from judge.record import CaseResult, Environment, Timing
 from judge.reference_run import baseline_submission, null_submission
 from judge.repetitions import Repetitions
+from judge.rivals import FIRST_CALL_S
 from judge.session import Session
+from judge.slices import Slice
 from judge.strict_protocol import Terms
 from judge.submission import Submission
 from judge.trial import Limits
@@ -43,7 +47,9 @@ class Plan:
 
     suites: the suites taken part in, whole. cases: the cases to judge, with their suite's name.
     choice: the baseline, or that it is to be measured. gate: False for practice (--no-gate).
-    strict: the protocol for hostile code, else the lab's own.
+    strict: the protocol for hostile code, else the lab's own. public: implementations to compare
+    with, where the baseline is live or benchmarks are asked for. benchmarks: whether all of them
+    are timed, and the submission's whole forward. predicted: a slice to predict, with its times.
     """
 
     submission: Submission
@@ -58,6 +64,25 @@ class Plan:
     choice: Choice
     gate: bool
     strict: bool
+    public: Sequence[Implementation] = ()
+    benchmarks: bool = False
+    predicted: tuple[Slice, CheckpointFile] | None = None
+
+    @property
+    def timed(self) -> list[Case]:
+        """The cases whose calls are timed."""
+        return [case for _, case in self.cases if case.timed]
+
+    @property
+    def simple(self) -> Implementation | None:
+        """What takes turns as t60; None where the baseline is not live."""
+        live = self.choice.measure is Measure.LIVE
+        return simple_implementation(self.device.type) if live else None
+
+    @property
+    def has_rivals(self) -> bool:
+        """Whether anything takes turns with the submission."""
+        return bool(self.timed) and (self.benchmarks or self.choice.measure is Measure.LIVE)
 
 
 class Progress(Interface):
@@ -95,11 +120,16 @@ class Bench:
         on_cuda = plan.strict and plan.device.type == "cuda"
         self._ceilings = known_ceilings(ceilings_folder(), plan.device) if on_cuda else None
         created = datetime.now(UTC)
-        if plan.choice.baseline is None:
+        if plan.choice.measure is Measure.REFERENCE:
             submission = baseline_submission(plan.device.type)
             self._baseline = self._own_session(submission, created, "baseline")
-        if plan.strict and any(case.timed for _, case in plan.cases):
+        if plan.strict and plan.timed:
             self._null = self._own_session(null_submission(), created, "null")
+        self._rivals: dict[tuple[str, str], Session] = {}
+        if plan.has_rivals:
+            for one in (*plan.public, *([plan.simple] if plan.simple is not None else [])):
+                log = self._own_log(created, f"{one.name}-{one.scope}")
+                self._rivals[one.name, one.scope] = self.new_rival(one, log)
         for session in self._sessions():
             session.start()
 
@@ -112,6 +142,22 @@ class Bench:
             submission,
             self._plan.child,
             self._plan.limits,
+            log,
+            lambda phase: self._progress.phase(prefix + phase),
+            strict=self._plan.strict,
+        )
+
+    def rival(self, one: Implementation) -> Session:
+        """The session of an implementation that takes turns with every submission of the run."""
+        return self._rivals[one.name, one.scope]
+
+    def new_rival(self, one: Implementation, log: ChildLog) -> Session:
+        """A session of something that takes turns, which may compile for long at its first call."""
+        prefix = f"{one.name} ({one.scope}): "
+        return Session(
+            one.submission,
+            replace(self._plan.child, inputs=one.inputs),
+            replace(self._plan.limits, first_call=FIRST_CALL_S),
             log,
             lambda phase: self._progress.phase(prefix + phase),
             strict=self._plan.strict,
@@ -148,7 +194,7 @@ class Bench:
             return ""
         self._progress.phase("null")
         try:
-            for case in (case for _, case in self._plan.cases if case.timed):
+            for case in self._plan.timed:
                 self._null.prepare(case, self._plan.seed)
                 rests = [self._null.repeat().rest_ms for _ in range(_QUIET_REPETITIONS)]
                 self._quiet_ms[case.name] = statistics.median(rests)
@@ -192,12 +238,16 @@ class Bench:
             log.close()
 
     def _own_session(self, submission: Submission, created: datetime, name: str) -> Session:
+        return self.session(submission, self._own_log(created, name), f"{name}: ")
+
+    def _own_log(self, created: datetime, name: str) -> ChildLog:
         log = ChildLog(log_path(created, name))
         self._logs.append(log)
-        return self.session(submission, log, f"{name}: ")
+        return log
 
     def _sessions(self) -> list[Session]:
-        return [session for session in (self._baseline, self._null) if session is not None]
+        own = [session for session in (self._baseline, self._null) if session is not None]
+        return [*own, *self._rivals.values()]
 
 
 class KeptAnswers:

@@ -116,6 +116,7 @@ def compiler_variables(cache: Path) -> dict[str, str]:
         "TORCH_EXTENSIONS_DIR": str(cache / "torch_extensions"),
         "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
         "CUDA_CACHE_PATH": str(cache / "cuda"),
+        "FLASHINFER_WORKSPACE_BASE": str(cache / "flashinfer"),
     }
 
 
@@ -161,6 +162,11 @@ def write_files(files: dict[str, bytes], folder: Path) -> None:
 def ceilings_folder() -> Path:
     """Folder of what devices were measured to reach."""
     return cache_root() / "ceilings"
+
+
+def checkpoint_folder() -> Path:
+    """Folder of the checkpoint files that `calibrate` writes."""
+    return cache_root() / "checkpoints"
 
 
 def log_folder() -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from rich.console import Console
 
 from judge import __version__
 from judge.bench import Plan
+from judge.commands.calibrate import calibrate
 from judge.commands.check import check_command
 from judge.commands.decide import decisions_command, override_command, void_command
 from judge.commands.export import export_command
@@ -30,10 +32,12 @@ from judge.commands.run_options import (
     usage_errors,
 )
 from judge.grading import grade
+from judge.implementations import missing_packages
 from judge.progress import TerminalProgress
 from judge.record import Record, to_json
 from judge.submission import find_submission
 from judge.verdict import Verdict
+from judge.views.benchmarks import benchmark_csv, print_benchmarks, print_prediction
 from judge.views.csv_rows import full_csv, lab_csv
 from judge.views.other_judges import csoj_json, gradescope_json
 from judge.views.participant import participant_view
@@ -76,6 +80,12 @@ _OTHER_JUDGES = {"csoj": csoj_json, "gradescope": gradescope_json}
     default="full",
     help="participant: hidden cases are h1, h2, … with verdict and score alone. Default: full.",
 )
+@click.option(
+    "--reference-benchmarks",
+    "benchmarks",
+    is_flag=True,
+    help="Also time the public implementations that are installed, whole forward, in turns.",
+)
 @run_options
 @click.pass_context
 def main(
@@ -86,6 +96,7 @@ def main(
     submission: Path,
     output_format: str,
     view: str,
+    benchmarks: bool,
     **options: Any,
 ) -> None:
     """Grade a Gated DeltaNet prefill submission: is it right, how fast is it, what does it score.
@@ -100,9 +111,12 @@ def main(
         default = () if cases_file else (DEFAULT_SUITE,)
         suites, cases = choose_cases(files, suite_names, case_names, default)
         plan = make_plan(RunOptions(**options), find_submission(submission), suites, cases)
-    record = _run(plan)
+    if benchmarks and (missing := missing_packages()):
+        say(f"not installed, so not timed: {', '.join(missing)}")
+    record = _run(replace(plan, benchmarks=benchmarks))
+    shown = participant_view(record) if view == "participant" else record
     try:
-        _show(participant_view(record) if view == "participant" else record, output_format)
+        _show(shown, output_format, benchmarks=benchmarks)
         sys.stdout.flush()
     except BrokenPipeError:  # click ends quietly where the reader has seen enough
         raise
@@ -112,7 +126,7 @@ def main(
 
 
 for _command in (
-    *(profile, check_command, grade_command, regrade_command, leaderboard_command),
+    *(profile, check_command, calibrate, grade_command, regrade_command, leaderboard_command),
     *(void_command, override_command, decisions_command, export_command),
 ):
     main.add_command(_command)
@@ -129,15 +143,21 @@ def _run(plan: Plan) -> Record:
         progress.close()
 
 
-def _show(record: Record, output_format: str) -> None:
+def _show(record: Record, output_format: str, *, benchmarks: bool) -> None:
     if output_format == "table":
         print_table(record, Console())
+        if record.prediction is not None:
+            print_prediction(record.prediction, Console())
+        if benchmarks:
+            print_benchmarks(record, Console())
     elif output_format == "json":
         click.echo(to_json(record))
     elif output_format in _OTHER_JUDGES:
         click.echo(_OTHER_JUDGES[output_format](record))
+    elif output_format == "csv-full":
+        click.echo(full_csv(record), nl=False)
     else:
-        click.echo(lab_csv(record) if output_format == "csv" else full_csv(record), nl=False)
+        click.echo(benchmark_csv(record) if benchmarks else lab_csv(record), nl=False)
     if record.interrupted:
         say(f"interrupted: {len(record.results)} finished cases are reported")
     if output_format in ("csv", "csv-full"):

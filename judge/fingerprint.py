@@ -11,7 +11,9 @@ from dataclasses import asdict
 import msgspec
 
 from judge import __version__
+from judge.baseline import Measure
 from judge.bench import Plan
+from judge.implementations import versions_of
 from judge.submission import Submission
 
 _WITHOUT_MEANING = (tokenize.COMMENT, tokenize.NL)
@@ -33,7 +35,7 @@ def settings_key(plan: Plan) -> str:
     """SHA-256 over all that a result follows from, the submission aside.
 
     Cases with their tolerances, suites, protocol, baseline, SM budget, versions of judge, torch and
-    TileLang, device, sandbox. Of a baseline that is measured it is that it is, not what came out.
+    TileLang, device, sandbox. Of a baseline that is measured it is how, not what came out.
     """
     environment = plan.environment
     settings = {
@@ -44,14 +46,22 @@ def settings_key(plan: Plan) -> str:
         "seed": plan.seed,
         "count": asdict(plan.count),
         "timeout_s": plan.limits.run,
-        "baseline": asdict(plan.choice.baseline) if plan.choice.baseline else "measured",
+        "baseline": asdict(plan.choice.baseline) if plan.choice.baseline else _measured(plan),
         "sandbox": str(plan.child.sandbox.kind),
         "judge": __version__,
         "torch": environment.torch,
         "tilelang": environment.tilelang,
-        "device": [plan.device.type, environment.device_name, environment.sms],
+        "device": [
+            *(plan.device.type, environment.device_name, environment.sms),
+            environment.sms_of,
+        ],
     }
     return hashlib.sha256(msgspec.json.encode(settings, order="sorted")).hexdigest()
+
+
+def _measured(plan: Plan) -> list[object]:
+    measure = plan.choice.measure
+    return [measure.value, versions_of(plan.public) if measure is Measure.LIVE else {}]
 
 
 def _meaning(source: bytes) -> bytes:

@@ -5,25 +5,37 @@ from __future__ import annotations
 import signal
 import time
 import traceback
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from judge import __version__
-from judge.baseline import reference_baseline
+from judge.audit import Answers
+from judge.baseline import Measure, live_baseline, reference_baseline
 from judge.bench import Bench, Plan, Progress, log_path
 from judge.case import Case
 from judge.child.log import ChildLog
+from judge.child.process import ChildError, followed_by_profiler
+from judge.child.protocol import Gauged
+from judge.conditions import noise, sample_conditions
 from judge.device_probe import DeviceLost, device_problem
 from judge.environment import toolchain_note
+from judge.implementations import STUDENT, Implementation, whole_student
 from judge.record import (
     SCHEMA_VERSION,
     Baseline,
     CaseResult,
+    Conditions,
     Protocol,
     Record,
+    RivalResult,
     SubmissionInfo,
 )
+from judge.rivals import Rivals, failures
 from judge.scoring import result_score, score_run
+from judge.session import Session
+from judge.slices import predict
+from judge.strict_protocol import Terms
 from judge.text import plain
 from judge.verdict import Verdict
 
@@ -77,7 +89,33 @@ class _Run:
         name = f"submission-{submission.digest[:8]}-{submission.name}"
         self._log = ChildLog(log_path(self._created, name))
         self._session = bench.session(submission, self._log)
-        self._session.start()
+        self._logs, self._own_sessions = [self._log], [self._session]
+        self._rival_results: list[RivalResult] = []
+        self._rivals = self._new_rivals() if plan.has_rivals else None
+        for session in self._own_sessions:
+            session.start()
+
+    def _new_rivals(self) -> Rivals:
+        plan = self._plan
+        students = [whole_student(plan.submission)] if plan.benchmarks else []
+        return Rivals(
+            [*students, *plan.public],
+            plan.simple,
+            self._rival_session,
+            self._session.pause,
+            strict=plan.strict,
+            everything=plan.benchmarks,
+        )
+
+    def _rival_session(self, one: Implementation) -> Session:
+        """The run's, but for the submission's whole forward, which is this submission's own."""
+        if one.name != STUDENT:
+            return self._bench.rival(one)
+        log = ChildLog(log_path(self._created, f"{one.name}-{one.scope}"))
+        session = self._bench.new_rival(one, log)
+        self._logs.append(log)
+        self._own_sessions.append(session)
+        return session
 
     def note(self, line: str) -> None:
         """Add a line that a reader of the report must not miss, if there is one."""
@@ -94,7 +132,8 @@ class _Run:
             self._log.heading(traceback.format_exc())
             detail = plain(f"the judge failed: {type(error).__name__}: {error}")
             result = CaseResult(suite, case, Verdict.NOT_RUN, detail, None, None, None, {})
-            self._session.drop_child()
+            for session in self._own_sessions:
+                session.drop_child()
             self._bench.drop_children()
         self._results.append(result)
         self._progress.done(result)
@@ -110,7 +149,6 @@ class _Run:
             raise DeviceLost(problem)
 
     def _judge(self, suite: str, case: Case) -> CaseResult:
-        plan = self._plan
         self._progress.phase("reference")
         start = time.monotonic()
         known = self._bench.known(case)
@@ -122,15 +160,70 @@ class _Run:
                 f"no baseline for {case.name}: {baseline.verdict}: {baseline.detail}"
             )
             self._check_device()
-        with self._bench.alone():
-            result = self._session.judge(suite, case, plan.seed, plan.count, known, terms)
+        result = self._attempt(suite, case, known, terms)
+        if result.noisy:
+            result = replace(self._attempt(suite, case, known, terms), repeated=True)
+        if case.timed and self._rivals is not None:
+            results = self._rivals.results()
+            self._rival_results += results
+            self._notes += failures(results)
         result.seconds["reference"] = round(reference_s, 6)
         return result
 
+    def _attempt(self, suite: str, case: Case, known: Answers, terms: Terms | None) -> CaseResult:
+        """Time the case once, in turns with the rivals; noisy says whether well."""
+        plan = self._plan
+        rivals = self._rivals if case.timed else None
+        if rivals is not None:
+            rivals.prepare(suite, case, plan.seed, plan.count, known)
+            if terms is not None:
+                terms = replace(terms, beside=rivals.take_turns)
+            else:
+                rivals.run_block(0)
+        before = self._conditions(case)
+        with self._bench.alone():
+            result = self._session.judge(suite, case, plan.seed, plan.count, known, terms)
+        around = [before, self._conditions(case)]
+        gauged = self._gauge(result)
+        if rivals is not None:
+            self._finish(rivals, strict=terms is not None)
+        if result.timing is None or plan.device.type != "cuda":
+            return result
+        return replace(
+            result,
+            gpu_ms=gauged.milliseconds if gauged else None,
+            gpu_ms_by=gauged.method if gauged else "",
+            conditions=around,
+            noisy=noise(result.timing, around),
+        )
+
+    def _conditions(self, case: Case) -> Conditions | None:
+        on_cuda = case.timed and self._plan.device.type == "cuda"
+        return sample_conditions(self._plan.child.gpu) if on_cuda else None
+
+    def _gauge(self, result: CaseResult) -> Gauged | None:
+        """A call without its host cost, where there is a device and nobody profiles."""
+        on_cuda = result.timing is not None and self._plan.device.type == "cuda"
+        if not on_cuda or followed_by_profiler():
+            return None
+        with suppress(ChildError), self._bench.alone():
+            return self._session.gauge()
+        return None
+
+    def _finish(self, rivals: Rivals, *, strict: bool) -> None:
+        if strict:
+            rivals.complete_turns()
+        else:
+            rivals.run_block(1)
+        if self._plan.device.type == "cuda" and not followed_by_profiler():
+            rivals.gauge()
+
     def close(self) -> None:
-        """End the submission's child and its log."""
-        self._session.close()
-        self._log.close()
+        """End the submission's children and their logs."""
+        for session in self._own_sessions:
+            session.close()
+        for log in self._logs:
+            log.close()
 
     def record(self, interrupted: bool) -> Record:
         """Score what is finished and put everything into one record."""
@@ -174,9 +267,15 @@ class _Run:
             score=score_run(plan.suites, results, gate_on=plan.gate, rules=rules, official=on_cuda),
             notes=self._notes,
             seconds=round(time.monotonic() - self._start, 3),
+            rivals=self._rival_results,
+            prediction=predict(*plan.predicted, results, self._rival_results)
+            if plan.predicted
+            else None,
         )
 
     def _baseline(self) -> Baseline:
         if self._plan.choice.baseline is not None:
             return self._plan.choice.baseline
+        if self._plan.choice.measure is Measure.LIVE:
+            return live_baseline(self._rival_results)
         return reference_baseline(self._plan.device.type, self._bench.measured)

@@ -312,7 +312,8 @@ def _ranked(rows: Sequence[Row]) -> list[Row]:
 
 def _conditions(record: Record) -> dict[str, str]:
     environment, protocol = record.environment, record.protocol
-    sms = f", {environment.sms} SMs" if environment.sms is not None else ""
+    whole = f" of {environment.sms_of}" if environment.sms_of is not None else ""
+    sms = f", {environment.sms}{whole} SMs" if environment.sms is not None else ""
     calls = f"{protocol.repetitions} after {protocol.warmup}"
     return {
         "device": environment.device_name + sms,

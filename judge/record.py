@@ -9,9 +9,9 @@ import msgspec
 from judge.case import Case
 from judge.verdict import Rules, Verdict
 
-SCHEMA_VERSION = 2
-READABLE_VERSIONS = (1, 2)
-"""What version 2 added has defaults, so that records of version 1 still load."""
+SCHEMA_VERSION = 3
+READABLE_VERSIONS = (1, 2, 3)
+"""What later versions added has defaults, so that older records still load."""
 
 
 @dataclass
@@ -83,6 +83,22 @@ class Witness:
 
 
 @dataclass
+class Conditions:
+    """What NVML said of the GPU at one moment: MHz, degrees Celsius, watts.
+
+    throttled: why its clocks were held down, empty where they were not. other_processes: process
+    ids of what else had work on it.
+    """
+
+    sm_mhz: int
+    memory_mhz: int
+    temperature_c: int
+    power_w: float
+    throttled: list[str]
+    other_processes: list[int]
+
+
+@dataclass
 class CaseResult:
     """Verdict, errors, timing and score of one case.
 
@@ -93,6 +109,11 @@ class CaseResult:
         where a timed case failed.
     seconds: wall time by phase (prepare, first_call, run, collect, reference).
     audits, witness: of the strict protocol; empty and None under the lab's.
+    gpu_ms: a call without its host cost, for information: the score knows the events' median
+        alone; gpu_ms_by: graph or profiler.
+    conditions: of the GPU before and after the timed calls, where NVML tells. noisy: why these
+        times are, empty where nothing says so. repeated: whether they are of a second attempt,
+        made because the first one's were noisy.
     """
 
     suite: str
@@ -105,6 +126,11 @@ class CaseResult:
     seconds: dict[str, float]
     audits: list[Audit] = field(default_factory=list)
     witness: Witness | None = None
+    gpu_ms: float | None = None
+    gpu_ms_by: str = ""
+    conditions: list[Conditions | None] = field(default_factory=list)
+    noisy: str = ""
+    repeated: bool = False
 
 
 @dataclass
@@ -144,7 +170,7 @@ class Score:
 class Baseline:
     """Where t100 and t60 come from; one source for all cases of a total.
 
-    source: checkpoints, reference or none. name: the file or implementations used.
+    source: checkpoints, live, reference or none. name: the file or implementations used.
     t100_ms, t60_ms: by case name; t60 is never below 1.25 · t100.
     """
 
@@ -153,6 +179,49 @@ class Baseline:
     t100_ms: dict[str, float]
     t60_ms: dict[str, float]
     timings: dict[str, Timing]
+
+
+@dataclass
+class RivalResult:
+    """Another implementation on a case of the run, in a child of its own.
+
+    scope: core (from prepared inputs, as the submission) or full_forward (from raw ones). role:
+    t100 or t60 where its time is that, else empty. timing: None where it is not right or was not
+    timed. in_turns: whether its calls alternated with the submission's; else they came before.
+    gpu_ms, gpu_ms_by: as of a case's result.
+    """
+
+    case: str
+    implementation: str
+    scope: str
+    version: str
+    verdict: Verdict
+    detail: str
+    role: str
+    timing: Timing | None
+    in_turns: bool
+    gpu_ms: float | None = None
+    gpu_ms_by: str = ""
+
+
+@dataclass
+class PredictedTime:
+    """What one implementation would take elsewhere on a case; score: the submission's, if known."""
+
+    case: str
+    implementation: str
+    scope: str
+    milliseconds: float
+    score: float | None
+
+
+@dataclass
+class Prediction:
+    """Times that another device, a slice of a GPU, would show: measured ones times a factor."""
+
+    slice: str
+    clock_factor: float
+    times: list[PredictedTime]
 
 
 @dataclass
@@ -175,7 +244,11 @@ class Protocol:
 
 @dataclass
 class Environment:
-    """The machine and the versions that decide the numbers; None where there is no such thing."""
+    """The machine and the versions that decide the numbers; None where there is no such thing.
+
+    sms_of: SMs of the whole device, where the run was held to `sms` of them; its memory bandwidth
+    and L2 were whole.
+    """
 
     device: str
     device_name: str
@@ -188,6 +261,7 @@ class Environment:
     python: str
     platform: str
     threads: int
+    sms_of: int | None = None
 
 
 @dataclass
@@ -208,7 +282,11 @@ class SubmissionInfo:
 
 @dataclass
 class Record:
-    """One graded run. `created` is UTC in ISO 8601; `notes` are lines a reader must not miss."""
+    """One graded run. `created` is UTC in ISO 8601; `notes` are lines a reader must not miss.
+
+    rivals: what was timed beside the submission, other than the reference. prediction: for a slice
+    of another GPU, where that was asked for.
+    """
 
     schema_version: int
     judge_version: str
@@ -222,6 +300,8 @@ class Record:
     score: Score
     notes: list[str]
     seconds: float
+    rivals: list[RivalResult] = field(default_factory=list)
+    prediction: Prediction | None = None
 
 
 def to_json(record: Record) -> str:

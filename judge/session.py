@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 from collections.abc import Callable, Iterator
 
 from judge import rules
@@ -14,6 +15,8 @@ from judge.child.process import Child, ChildError, ChildOptions
 from judge.child.protocol import (
     Call,
     Called,
+    Gauge,
+    Gauged,
     Load,
     Loaded,
     Prepare,
@@ -21,17 +24,19 @@ from judge.child.protocol import (
     Profile,
     Profiled,
     ProtocolError,
+    Ran,
     Ready,
     Repeat,
     Repeated,
     Reply,
+    Run,
 )
 from judge.lab_protocol import run_lab_protocol
 from judge.record import CaseResult
 from judge.repetitions import Repetitions
 from judge.strict_protocol import Terms, repetition_of, run_strict_protocol
 from judge.submission import Submission
-from judge.trial import Limits, Outcome, Trial, TrialOver
+from judge.trial import Limits, Outcome, Trial, TrialOver, usable_timing
 from judge.verdict import Rules, Verdict
 from judge.witness import Repetition
 
@@ -128,13 +133,32 @@ class Session:
             trial.ask(Call(), Called, "first call", self._limits.first_call)
         self.repeat()  # the first one also sets up what the later ones use
 
-    def repeat(self) -> Repetition:
-        """One repetition with fresh contents, whose result nobody looks at. Raises ChildError."""
+    def repeat(self, *, warm: bool = False) -> Repetition:
+        """One repetition with fresh contents, whose result nobody looks at. Raises ChildError.
+
+        warm: whether on CUDA a call with the old contents comes first.
+        """
         with self._no_trial():
             trial = self._trial(Outcome())
-            request = Repeat(fresh_seed(), None, warm=False)
-            reply = trial.ask(request, Repeated, "null run", self._limits.run)
+            request = Repeat(fresh_seed(), None, warm=warm)
+            reply = trial.ask(request, Repeated, "run beside", self._limits.run)
             return repetition_of(trial, reply)
+
+    def run(self, count: Repetitions) -> list[float]:
+        """Milliseconds of calls in the lab's loop, of the case judged last. Raises ChildError."""
+        with self._no_trial():
+            trial = self._trial(Outcome())
+            trial.ask(Run(count.warmup, count.repetitions), Ran, "run", self._limits.run)
+            data = trial.read_bytes(8 * count.repetitions, "run")
+            return list(struct.unpack(f"={count.repetitions}d", data))
+
+    def gauge(self) -> Gauged:
+        """A call of the case judged last without its host cost, on CUDA. Raises ChildError."""
+        with self._no_trial():
+            trial = self._trial(Outcome())
+            gauged = trial.ask(Gauge(), Gauged, "gpu time", self._limits.run)
+            usable_timing([gauged.milliseconds])
+            return gauged
 
     def profile(self, calls: int) -> Profiled:
         """Make more calls of the case judged last, which passed, under PyTorch's profiler.

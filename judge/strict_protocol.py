@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol as Interface
 
@@ -31,12 +32,14 @@ class Terms:
 
     floor_ms: the least that a call can take on this device. quiet_ms: what a repetition of the null
     submission takes beside its call while no submission has run. None where they are not known.
+    beside: called before every timed repetition, so that something else is timed in turns with it.
     """
 
     null: Null
     allowance: Allowance
     floor_ms: float | None = None
     quiet_ms: float | None = None
+    beside: Callable[[], None] | None = None
 
 
 _SLOW_MS = 2.0
@@ -63,6 +66,8 @@ def run_strict_protocol(
     allowance = terms.allowance if terms is not None else None
     late = LateAudits()
     for step in schedule(case, count, answers, allowance):
+        if step.timed and terms is not None and terms.beside is not None:
+            terms.beside()
         null = _null_repetition(trial, terms) if step.paired else None
         warm = step.warm and not (seen and seen[-1].claimed_ms > _SLOW_MS)
         request = Repeat(step.seed, step.gate, warm)

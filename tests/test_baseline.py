@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 
 import pytest
+import yaml
 from make_record import make_case, make_environment
 
-from judge.baseline import checkpoint_baseline, choose, no_baseline, reference_baseline
+from judge.baseline import (
+    Measure,
+    checkpoint_baseline,
+    choose,
+    live_baseline,
+    no_baseline,
+    reference_baseline,
+)
+from judge.calibration import Calibration, default_name, write_checkpoints
 from judge.checkpoints import BaselineError, fitting_checkpoints, load_checkpoints
+from judge.implementations import FULL
+from judge.record import Environment, RivalResult
+from judge.repetitions import Repetitions
 from judge.timing import summarize
+from judge.verdict import Verdict
 
 CHECKPOINTS = Path(__file__).parent.parent / "cases" / "checkpoints"
 SLICE = make_environment("NVIDIA H800 PCIe MIG 1g.10gb", 14)
@@ -128,50 +143,188 @@ def test_reference_times_are_t60_on_a_gpu_and_t100_on_a_cpu() -> None:
 
 def test_auto_takes_checkpoints_where_they_hold_every_timed_case() -> None:
     untimed = make_case("anything", timed=False)
-    choice = choose("auto", [CHAIN, SHORT, untimed], SLICE, CHECKPOINTS)
+    choice = choose("auto", [CHAIN, SHORT, untimed], SLICE, [CHECKPOINTS], {})
     assert choice.baseline is not None
     assert choice.baseline.source == "checkpoints"
     assert set(choice.baseline.t100_ms) == {"chain_equal", "short_tail_state"}
 
 
 def test_auto_measures_the_reference_else_and_says_why() -> None:
-    choice = choose("auto", [CHAIN], H200, CHECKPOINTS)
+    choice = choose("auto", [CHAIN], H200, [CHECKPOINTS], {})
     assert choice.baseline is None
     assert choice.reason == (
         "baseline measured in this run: no checkpoint file fits NVIDIA H200 with 132 SMs"
     )
-    choice = choose("auto", [CHAIN, make_case("secret")], SLICE, CHECKPOINTS)
+    choice = choose("auto", [CHAIN, make_case("secret")], SLICE, [CHECKPOINTS], {})
     assert choice.baseline is None
     assert choice.reason.endswith("has no times for the timed case secret")
 
 
 def test_nothing_is_measured_where_nothing_is_timed() -> None:
     for kind in ("auto", "checkpoints", "reference"):
-        choice = choose(kind, [make_case("a", timed=False)], CPU, CHECKPOINTS)
+        choice = choose(kind, [make_case("a", timed=False)], CPU, [CHECKPOINTS], {})
         assert choice.baseline == no_baseline("no case of this run is timed")
 
 
 def test_other_choices(tmp_path: Path) -> None:
-    assert choose("reference", [CHAIN], SLICE, CHECKPOINTS).baseline is None
+    assert choose("reference", [CHAIN], SLICE, [CHECKPOINTS], {}).baseline is None
     path = write(tmp_path, GOOD)
-    by_file = choose(str(path), [CHAIN], H200, CHECKPOINTS).baseline
+    by_file = choose(str(path), [CHAIN], H200, [CHECKPOINTS], {}).baseline
     assert by_file is not None
     assert by_file.name == "mine"
 
 
 def test_choices_that_cannot_be_met(tmp_path: Path) -> None:
     with pytest.raises(BaselineError, match="no checkpoint file fits AMD EPYC; use --baseline ref"):
-        choose("checkpoints", [CHAIN], CPU, CHECKPOINTS)
-    with pytest.raises(BaselineError, match="--baseline live: no public implementation"):
-        choose("live", [CHAIN], H200, CHECKPOINTS)
+        choose("checkpoints", [CHAIN], CPU, [CHECKPOINTS], {})
     with pytest.raises(BaselineError, match=r"this device is AMD EPYC$"):
-        choose(str(write(tmp_path, GOOD)), [CHAIN], CPU, CHECKPOINTS)
+        choose(str(write(tmp_path, GOOD)), [CHAIN], CPU, [CHECKPOINTS], {})
     with pytest.raises(BaselineError, match="--baseline atuo: should be auto, checkpoints,"):
-        choose("atuo", [CHAIN], CPU, CHECKPOINTS)
+        choose("atuo", [CHAIN], CPU, [CHECKPOINTS], {})
+
+
+PRESENT = {"flash_qla": "0.1.3", "fla": "0.6.0"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "present", "source", "measure"),
+    [
+        (SLICE, PRESENT, "checkpoints", Measure.NOTHING),
+        (H200, PRESENT, None, Measure.LIVE),
+        (H200, {}, None, Measure.REFERENCE),
+        (CPU, PRESENT, None, Measure.REFERENCE),
+    ],
+)
+def test_auto_takes_checkpoints_that_fit_else_live_else_the_reference(
+    environment: Environment, present: dict[str, str], source: str | None, measure: Measure
+) -> None:
+    choice = choose("auto", [CHAIN], environment, [CHECKPOINTS], present)
+    assert (choice.baseline.source if choice.baseline else None) == source
+    assert choice.measure is measure
+
+
+def test_folders_are_tried_in_their_order(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder, name in ((first, "one"), (second, "two")):
+        folder.mkdir()
+        write(folder, GOOD.replace("name: mine", f"name: {name}"))
+    choice = choose("auto", [CHAIN], H200, [CHECKPOINTS, first, second], PRESENT)
+    assert choice.baseline.name == "one"
+    # a file without all cases gives way to the next folder's
+    write(first, GOOD.replace("name: chain_equal", "name: another"))
+    choice = choose("auto", [CHAIN], H200, [first, second], PRESENT)
+    assert choice.baseline.name == "two"
+
+
+def test_live_needs_a_gpu_and_an_implementation() -> None:
+    assert choose("live", [CHAIN], H200, [CHECKPOINTS], PRESENT).measure is Measure.LIVE
+    # asked for, it is taken even where checkpoints would fit
+    assert choose("live", [CHAIN], SLICE, [CHECKPOINTS], PRESENT).measure is Measure.LIVE
+    with pytest.raises(BaselineError, match=r"live: none of flash-qla, fla-core, .* is installed"):
+        choose("live", [CHAIN], H200, [CHECKPOINTS], {})
+    with pytest.raises(BaselineError, match="live: public implementations need a CUDA device"):
+        choose("live", [CHAIN], CPU, [CHECKPOINTS], PRESENT)
+
+
+VERSIONS = """versions: {torch: 2.10.0, tilelang: 0.1.15, flash_qla: 0.1.3, flashinfer: 0.6.13}
+"""
+
+
+def test_changed_versions_are_told_and_the_times_still_used(tmp_path: Path) -> None:
+    path = str(write(tmp_path, GOOD + VERSIONS))
+    choice = choose(path, [CHAIN], H200, [], {"flash_qla": "0.1.4"})
+    assert choice.baseline is not None
+    # make_environment: torch 2.11.0, TileLang 0.1.15; FlashInfer is not installed
+    assert choice.reason == (
+        "checkpoints mine were taken with torch 2.10.0, here 2.11.0; flash_qla 0.1.3, here 0.1.4: "
+        "calibrate again"
+    )
+    same = GOOD + VERSIONS.replace("2.10.0", "2.11.0")
+    assert choose(str(write(tmp_path, same)), [CHAIN], H200, [], PRESENT).reason == ""
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ("versions: {tourch: 2.0}\n", "versions.tourch: unknown key"),
+        ("versions: 2.0\n", "versions: must be a mapping"),
+        ("samples_sha256: abc\n", "samples_sha256: must be 64 hexadecimal digits"),
+    ],
+)
+def test_what_calibration_adds_is_read_as_strictly(tmp_path: Path, more: str, message: str) -> None:
+    with pytest.raises(BaselineError, match=message):
+        load_checkpoints(write(tmp_path, GOOD + more))
+
+
+def rival(name: str, role: str, median_ms: float | None) -> RivalResult:
+    timing = None if median_ms is None else summarize([median_ms * f for f in (0.9, 1.0, 1.2)])
+    verdict = Verdict.WRONG if median_ms is None else Verdict.PASS
+    return RivalResult("chain_equal", name, FULL, "1.0", verdict, "", role, timing, True)
+
+
+def test_live_times_become_a_baseline_where_both_are_there() -> None:
+    baseline = live_baseline([rival("fla", "t100", 2.0), rival("simple", "t60", 9.0)])
+    assert (baseline.source, baseline.t100_ms, baseline.t60_ms) == (
+        "live",
+        {"chain_equal": 2.0},
+        {"chain_equal": 9.0},
+    )
+    close = live_baseline([rival("fla", "t100", 2.0), rival("simple", "t60", 1.0)])
+    assert close.t60_ms == {"chain_equal": 2.5}
+    for failed in ("fla", "simple"):
+        results = [rival("fla", "t100", 2.0), rival("simple", "t60", 9.0)]
+        results = [
+            rival(r.implementation, r.role, None) if r.implementation == failed else r
+            for r in results
+        ]
+        assert live_baseline(results).t100_ms == {}
+
+
+def calibration(*results: RivalResult) -> Calibration:
+    date = "2026-01-02T03:04:05+00:00"
+    return Calibration(H200, PRESENT, Repetitions(10, 3), date, [CHAIN, SHORT], results)
+
+
+def test_a_calibrated_file_serves_later_runs_on_the_same_device(tmp_path: Path) -> None:
+    path = tmp_path / "nvidia-h200-132-sms.yaml"
+    assert f"{default_name(H200)}.yaml" == path.name
+    timed = [rival("flash_qla", "t100", 2.0), rival("fla", "", 3.0), rival("simple", "t60", 9.0)]
+    write_checkpoints(calibration(*timed), path)
+    choice = choose("auto", [CHAIN], H200, [tmp_path], PRESENT)
+    assert choice.reason == ""
+    assert choice.baseline.t100_ms == {"chain_equal": 2.0}
+    assert choice.baseline.t60_ms == {"chain_equal": 9.0}
+    written = yaml.safe_load(path.read_text())
+    assert written["versions"]["flash_qla"] == "0.1.3"
+    assert written["cases"][0]["t100_by"] == "flash_qla"
+    # p10 = 0.92, p90 = 1.16 of the median, between 0.9, 1.0 and 1.2
+    assert written["cases"][0]["t100_spread"] == pytest.approx(0.24)
+    samples = (tmp_path / written["samples"]).read_bytes()
+    assert written["samples_sha256"] == hashlib.sha256(samples).hexdigest()
+    kept = json.loads(samples)
+    assert [one["implementation"] for one in kept] == ["flash_qla", "fla", "simple"]
+    assert kept[1]["timing"]["samples_ms"] == pytest.approx([2.7, 3.0, 3.6])
+
+
+def test_a_calibrated_file_is_refused_on_another_device(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    write_checkpoints(calibration(rival("fla", "t100", 2.0), rival("simple", "t60", 9.0)), path)
+    for other in (make_environment("NVIDIA H100"), make_environment(H200.device_name, 16)):
+        with pytest.raises(BaselineError, match="is for NVIDIA H200 with 132 SMs, this device is"):
+            choose(str(path), [CHAIN], other, [], PRESENT)
+        assert choose("auto", [CHAIN], other, [tmp_path], {}).measure is Measure.REFERENCE
+    with pytest.raises(BaselineError, match="no times for the timed case short_tail_state"):
+        choose(str(path), [CHAIN, SHORT], H200, [], PRESENT)
+
+
+def test_nothing_is_written_where_no_case_has_both_times(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no public implementation was right"):
+        write_checkpoints(calibration(rival("simple", "t60", 9.0)), tmp_path / "mine.yaml")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_none_runs_nothing_beside_the_submission() -> None:
     for environment in (SLICE, CPU):
-        choice = choose("none", [CHAIN], environment, CHECKPOINTS)
+        choice = choose("none", [CHAIN], environment, [CHECKPOINTS], {})
         assert choice.baseline is not None
         assert (choice.baseline.source, choice.baseline.t100_ms) == ("none", {})

@@ -11,10 +11,12 @@ import pytest
 import torch
 
 from judge import class_run
-from judge.baseline import Choice, no_baseline
+from judge.baseline import Choice, Measure, no_baseline
 from judge.bench import Plan
 from judge.child.process import ChildOptions
 from judge.class_run import Ended, State, grade_class
+from judge.fingerprint import settings_key
+from judge.implementations import simple_implementation
 from judge.record import Record
 from judge.reference_run import null_submission
 from judge.repetitions import Repetitions
@@ -90,6 +92,29 @@ def make_plan() -> Plan:
         gate=True,
         strict=True,
     )
+
+
+def test_how_a_baseline_is_measured_and_of_how_many_sms_are_conditions_of_a_result() -> None:
+    plan = make_plan()
+    simple = simple_implementation("cpu")
+
+    def measured(measure: Measure, version: str) -> Plan:
+        return replace(
+            plan,
+            choice=Choice(None, "", measure),
+            public=[replace(simple, name="fla", version=version)],
+        )
+
+    keys = [
+        settings_key(measured(Measure.REFERENCE, "1")),
+        settings_key(measured(Measure.LIVE, "1")),
+        settings_key(measured(Measure.LIVE, "2")),
+        settings_key(plan),
+        settings_key(replace(plan, environment=replace(plan.environment, sms_of=200))),
+    ]
+    assert len(set(keys)) == len(keys)
+    # installed implementations that are not timed change nothing
+    assert settings_key(measured(Measure.REFERENCE, "2")) == keys[0]
 
 
 def test_a_judge_that_fails_at_one_goes_on_and_tries_it_again_next_time(

@@ -114,6 +114,8 @@ def test_last_step_of_csoj_exits_with_0_whatever_the_verdict(tmp_path: Path) -> 
         (("--device", "tpu"), "no such device; use auto, cuda, cuda:N or cpu"),
         (("--baseline", "live"), "use --baseline reference"),
         (("--baseline", "checkpoints"), "use --baseline reference"),
+        (("--baseline", "live"), "public implementations need a CUDA device"),
+        (("calibrate", "--device", "cpu"), "calibrate: public implementations need a CUDA device"),
         (("--baseline", "no_such_file.yaml"), "no_such_file.yaml: "),
         (("--repetitions", "0"), "--repetitions"),
         (("--warmup", "-1"), "--warmup"),
@@ -226,7 +228,7 @@ def test_interrupt_prints_finished_cases_ends_children_and_exits_130(tmp_path: P
     ]
     assert "Traceback" not in stderr
     assert "interrupted" in stderr
-    assert not any(Path(f"/proc/{child}").exists() for child in children)
+    _wait_until_gone(children)
 
 
 def test_a_killed_judge_leaves_no_child(tmp_path: Path) -> None:
@@ -244,10 +246,7 @@ def test_a_killed_judge_leaves_no_child(tmp_path: Path) -> None:
     assert children
     process.kill()
     process.wait()
-    deadline = time.monotonic() + 10
-    while any(_is_alive(child) for child in children):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    _wait_until_gone(children)
 
 
 def test_piped_output_holds_no_escapes_and_no_progress() -> None:
@@ -288,6 +287,13 @@ def _children_of(parent: int) -> list[int]:
         if int(fields[1]) == parent:
             children.append(int(stat.parent.name))
     return children
+
+
+def _wait_until_gone(processes: list[int]) -> None:
+    deadline = time.monotonic() + 10
+    while any(_is_alive(process) for process in processes):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def _is_alive(process: int) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from judge.record import Record, to_json
+from judge.record import PredictedTime, Prediction, Record, RivalResult, to_json
 from judge.verdict import Verdict
 from judge.views.csv_rows import full_csv, lab_csv
 from judge.views.participant import participant_view
@@ -55,6 +55,26 @@ def test_no_output_tells_what_a_hidden_case_is() -> None:
     assert whole().submission.log in rendered(whole())
     assert whole().submission.log not in text
     assert "cases are meant for TileLang 0.1.9" in text
+
+
+def test_times_of_others_at_hidden_cases_are_left_out() -> None:
+    def rival(case: str) -> RivalResult:
+        return RivalResult(case, "fla", "full_forward", "1", Verdict.PASS, "", "t100", None, True)
+
+    def predicted(case: str) -> PredictedTime:
+        return PredictedTime(case, "student", "core", 3.0, 50.0)
+
+    names = ("chain_equal", "secret_shape", "another_secret")
+    times = [predicted(name) for name in names]
+    record = replace(
+        whole(),
+        rivals=[rival(name) for name in names],
+        prediction=Prediction("h800-mig-1g.10gb", 1.1, times),
+    )
+    shown = participant_view(record)
+    assert shown.rivals == [rival("chain_equal")]
+    assert shown.prediction.times == [predicted("chain_equal")]
+    assert "secret" not in to_json(shown)
 
 
 def test_a_record_without_hidden_cases_stays_as_it_is() -> None:

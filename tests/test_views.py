@@ -12,8 +12,10 @@ from make_record import make_case, make_record, make_result, make_suite, public_
 from rich.cells import cell_len
 from rich.console import Console
 
-from judge.record import Record, from_json, to_json
+from judge.record import Record, RivalResult, from_json, to_json
+from judge.timing import summarize
 from judge.verdict import Rules, Verdict
+from judge.views.benchmarks import benchmark_csv, benchmark_rows, print_benchmarks
 from judge.views.csv_rows import FULL_COLUMNS, full_csv, lab_csv
 from judge.views.table import print_table
 
@@ -193,3 +195,43 @@ def test_json_round_trip() -> None:
     record = public_record()
     assert from_json(to_json(record)) == record
     assert from_json(to_json(hostile_record())).results[0].detail == HOSTILE
+
+
+def test_benchmarks_are_the_lab_s_extended_table() -> None:
+    record = public_record()
+    del record.results[1:]
+    record.results[0].timing = summarize([0.5])
+    rows = [
+        ("student", "full_forward", "", 0.8),
+        ("flash_qla", "full_forward", "t100", 0.4),
+        ("fla", "full_forward", "", None),
+        ("flash_qla", "core", "", 0.25),
+        ("simple", "core", "t60", 2.0),
+    ]
+    record.rivals = [
+        RivalResult(
+            "short_tail_state",
+            name,
+            scope,
+            "1.0",
+            Verdict.PASS if median else Verdict.WRONG,
+            "",
+            role,
+            summarize([median]) if median else None,
+            True,
+        )
+        for name, scope, role, median in rows
+    ]
+    assert benchmark_csv(record).splitlines() == [
+        "case,scope,implementation,correctness,median_ms,reference_over_student",
+        "short_tail_state,student_core,student,PASS,0.500000,",
+        "short_tail_state,full_forward,student,PASS,0.800000,",
+        "short_tail_state,full_forward,flash_qla,PASS,0.400000,0.500000",
+        "short_tail_state,full_forward,fla,FAIL,,",
+    ]
+    core = next(row for row in benchmark_rows(record) if row.scope == "core")
+    assert (core.implementation, core.ratio) == ("flash_qla", 0.5)
+    console = Console(file=io.StringIO(), width=100)
+    print_benchmarks(record, console)
+    assert "0.500×" in console.file.getvalue()
+    assert "simple" not in console.file.getvalue()

@@ -13,6 +13,7 @@ import torch
 from judge.audit import AUDITS, NO_AUDITS, Answers, AuditSeeds, answers
 from judge.caches import ceilings_folder, compile_judge_kernels
 from judge.case import Case
+from judge.child.arguments import InputForm
 from judge.child.log import ChildLog
 from judge.child.process import ChildOptions
 from judge.floor import floor_ms, known_ceilings
@@ -102,6 +103,7 @@ def new_session(
     strict: bool = True,
     sandbox: Sandbox | None = None,
     child_limits: ResourceLimits = CHILD_LIMITS,
+    inputs: InputForm = InputForm.PREPARED,
 ) -> Session:
     """A session as a run makes it, its child on one thread. sandbox: None for the best there is."""
     options = ChildOptions(
@@ -112,6 +114,7 @@ def new_session(
         judge_kernels={} if device == "cpu" else compile_judge_kernels(),
         sandbox=sandbox or choose_sandbox("auto"),
         limits=child_limits,
+        inputs=inputs,
     )
     return Session(submission, options, limits, log, lambda phase: None, strict=strict)
 

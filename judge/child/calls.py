@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 Result = object
+Held = Callable[[], AbstractContextManager[None]]
 _PROCESSOR_FIELD = 39 - 3  # proc(5): field 39 of stat, counted from field 3 behind the name
 
 
@@ -34,7 +35,11 @@ class TimedCall:
 
 
 def time_call(
-    call: Callable[[], Result], renew: Callable[[], None], device: torch.device, warm: bool
+    call: Callable[[], Result],
+    renew: Callable[[], None],
+    device: torch.device,
+    warm: bool,
+    held: Held = nullcontext,
 ) -> TimedCall:
     """Renew the inputs, then time one call on an idle device and wait until all its work ended.
 
@@ -42,6 +47,7 @@ def time_call(
     the launch would be timed with cold caches, tens of microseconds later than in the lab's loop
     (docs/measurements.md).
     Work that the timed call left running elsewhere than on the current stream shows in busy_us.
+    held: entered for the timed call alone.
     """
     if device.type != "cuda":
         renew()
@@ -51,7 +57,8 @@ def time_call(
         call()
     renew()
     torch.cuda.synchronize()
-    milliseconds, result = _time_with_events(call)
+    with held():
+        milliseconds, result = _time_with_events(call)
     stopped = time.perf_counter_ns()
     torch.cuda.synchronize()
     busy_us = (time.perf_counter_ns() - stopped) / 1e3
@@ -59,13 +66,18 @@ def time_call(
 
 
 def time_calls(
-    call: Callable[[], Result], warmup: int, repetitions: int, device: torch.device
+    call: Callable[[], Result],
+    warmup: int,
+    repetitions: int,
+    device: torch.device,
+    held: Held = nullcontext,
 ) -> TimedCalls:
     """Warm up, then time each call as the lab's own loop does (docs/lab.md, judging).
 
     On CUDA a pair of events around each call, on a CPU the host's clock. The profiler range
     (cudaProfilerStart, cudaProfilerStop) encloses exactly the timed calls. The first timed
-    result is copied between two calls, outside the timed intervals.
+    result is copied between two calls, outside the timed intervals. held: entered for each of
+    the timed calls.
     """
     on_cuda = device.type == "cuda"
     time_one = _time_with_events if on_cuda else _time_with_host_clock
@@ -80,7 +92,8 @@ def time_calls(
             torch.cuda.profiler.start()
         for repetition in range(repetitions):
             last = None  # freed before the call, so that its memory can serve again
-            milliseconds, last = time_one(call)
+            with held():
+                milliseconds, last = time_one(call)
             samples_ms.append(milliseconds)
             if repetition == 0:
                 first = copy_of(last)

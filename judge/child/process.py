@@ -24,6 +24,7 @@ from judge.caches import (
     save_submission_cache,
     write_files,
 )
+from judge.child.arguments import InputForm
 from judge.child.log import ChildLog
 from judge.child.protocol import (
     HEADER_BYTES,
@@ -99,7 +100,8 @@ class ChildOptions:
     judge_kernels: contents of the judge's compiled kernels, by path.
     profile: the device that the submission is checked for, None where it is graded.
     sandbox: what contains the child. gpu: UUID of the device, empty where there is none.
-    limits: what else it may take.
+    limits: what else it may take. inputs: what the function takes. sms: how many SMs it may use,
+    None for the whole device.
     """
 
     device: str
@@ -111,6 +113,8 @@ class ChildOptions:
     sandbox: Sandbox = field(kw_only=True)
     gpu: str = ""
     limits: ResourceLimits = field(default_factory=ResourceLimits)
+    inputs: InputForm = InputForm.PREPARED
+    sms: int | None = None
 
 
 def default_memory_limit() -> int:
@@ -152,6 +156,8 @@ class Child:
                 "judge_root": str(_ROOT),
                 "environment": compiler_variables(self._cache) | targets,
                 "profile": options.profile,
+                "inputs": options.inputs,
+                "sms": options.sms,
             }
             environment = self._environment(options, kernels)
             prefix = self._prefix(options, environment)

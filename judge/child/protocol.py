@@ -67,6 +67,10 @@ class Profile(msgspec.Struct, tag=True, frozen=True):
     calls: int
 
 
+class Gauge(msgspec.Struct, tag=True, frozen=True):
+    """Measure a call without what it costs the host. Answer: Gauged or Failed."""
+
+
 class Check(msgspec.Struct, tag=True, frozen=True):
     """Call the submission with stand-in tensors of a case; nothing runs. Answer: Checked."""
 
@@ -161,6 +165,13 @@ class Profiled(msgspec.Struct, tag=True, frozen=True):
     rows: list[ProfiledRow]
 
 
+class Gauged(msgspec.Struct, tag=True, frozen=True):
+    """Milliseconds of a call on the device, and how they were found: graph or profiler."""
+
+    milliseconds: float
+    method: str
+
+
 class Launch(msgspec.Struct, frozen=True):
     """A TileLang kernel that a dry call would have launched.
 
@@ -240,7 +251,7 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
     needs_cuda: bool
 
 
-Request = Load | Prepare | Call | Run | Repeat | Collect | Profile | Check | Compile | Close
+Request = Load | Prepare | Call | Run | Repeat | Collect | Profile | Gauge | Check | Compile | Close
 Reply = (
     Ready
     | Loaded
@@ -250,6 +261,7 @@ Reply = (
     | Repeated
     | Collected
     | Profiled
+    | Gauged
     | Checked
     | Compiled
     | Failed

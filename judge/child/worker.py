@@ -21,8 +21,15 @@ import msgspec
 import torch
 
 from judge.case import Case
-from judge.child.calls import TimedCalls, on_one_core, time_call, time_calls
+from judge.child.arguments import (
+    InputForm,
+    draw_arguments,
+    timed_part,
+    untimed_part,
+)
+from judge.child.calls import Held, TimedCalls, on_one_core, time_call, time_calls
 from judge.child.failure import describe
+from judge.child.gpu_time import gpu_time
 from judge.child.guard import Guard
 from judge.child.lab_modules import install_lab_modules
 from judge.child.loading import PACKAGE, forbidden_loaded, import_function
@@ -34,6 +41,8 @@ from judge.child.protocol import (
     Collect,
     Collected,
     Failed,
+    Gauge,
+    Gauged,
     Load,
     Loaded,
     Prepare,
@@ -54,11 +63,10 @@ from judge.child.renewal import Arguments, Renewal
 from judge.child.results import result_problem
 from judge.child.snapshot import Snapshot
 from judge.digest import tensor_digest
-from judge.problem import draw_inputs
 from judge.profiles import DeviceProfile
-from reference.preprocess import preprocess_for
+from judge.sm_budget import enter_budget
+from reference.preprocess import Preprocess, preprocess_for
 
-ARGUMENTS = ("q", "k", "v", "g_cumsum", "beta", "A", "initial_state")
 _PR_SET_PDEATHSIG = 1
 
 
@@ -69,6 +77,7 @@ class Settings(msgspec.Struct, frozen=True):
     entry: module file inside it. threads: CPU threads for torch. judge_root: folder of the judge.
     environment: variables set once the judge's own kernels are loaded (compile caches).
     profile: the device to check the submission for without one; None where it is graded.
+    inputs: what the function takes. sms: how many SMs it may use, None for the whole device.
     """
 
     device: str
@@ -78,6 +87,8 @@ class Settings(msgspec.Struct, frozen=True):
     judge_root: str
     environment: dict[str, str]
     profile: DeviceProfile | None = None
+    inputs: InputForm = InputForm.PREPARED
+    sms: int | None = None
 
 
 def main(channel_fd: int, settings_json: str) -> None:
@@ -118,8 +129,12 @@ class Worker:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._device = torch.device(settings.device)
+        self._held: Held = contextlib.nullcontext
+        if settings.sms is not None:
+            self._held = enter_budget(self._device, settings.sms).held
         self._preprocess = preprocess_for(self._device)
         self._function: Callable[..., object] | None = None
+        self._untimed: Preprocess | None = None
         self._case: Case | None = None
         self._renewal: Renewal | None = None
         self._results: dict[str, object] = {}
@@ -144,6 +159,8 @@ class Worker:
                     return self._repeat(request), []
                 case Collect():
                     return self._collect(request)
+                case Gauge():
+                    return self._gauge(), []
                 case Profile():
                     return self._profile(request), []
         except BaseException as error:
@@ -154,8 +171,13 @@ class Worker:
         raise AssertionError(f"unhandled request {request!r}")
 
     def _load(self) -> Loaded | Failed:
-        self._function, failure = import_function(self._settings.entry)
-        return failure or Loaded()
+        function, failure = import_function(self._settings.entry)
+        if failure is not None:
+            return failure
+        form = self._settings.inputs
+        self._untimed = untimed_part(form, function, self._preprocess)
+        self._function = timed_part(form, function, self._preprocess)
+        return Loaded()
 
     def _prepare(self, request: Prepare) -> Prepared:
         self._pinned.close()
@@ -168,17 +190,7 @@ class Worker:
         return Prepared(self._digests())
 
     def _draw_arguments(self, case: Case, generator: torch.Generator) -> Arguments:
-        inputs = draw_inputs(case, generator)
-        g_cumsum, inverse = self._preprocess(inputs.k, inputs.raw_g, inputs.beta)
-        return (
-            inputs.q,
-            inputs.k,
-            inputs.v,
-            g_cumsum,
-            inputs.beta,
-            inverse,
-            inputs.initial_state,
-        )
+        return draw_arguments(case, generator, self._untimed)
 
     def _call(self) -> Called:
         with _CountedLaunches() as launches:
@@ -191,7 +203,11 @@ class Worker:
         self._results.clear()
         function, arguments = self._function, self._renewal.arguments
         timed: TimedCalls = time_calls(
-            lambda: function(*arguments), request.warmup, request.repetitions, self._device
+            lambda: function(*arguments),
+            request.warmup,
+            request.repetitions,
+            self._device,
+            self._held,
         )
         self._synchronize()
         self._results = {"first": timed.first, "last": timed.last}
@@ -209,6 +225,7 @@ class Worker:
             lambda: self._renewal.renew(request.gate),
             self._device,
             request.warm,
+            self._held,
         )
         problem = result_problem(timed.result, self._case, self._device)
         digest = "" if problem else self._snapshot.take(timed.result)
@@ -251,10 +268,16 @@ class Worker:
         function, arguments = self._function, self._renewal.arguments
         return Profiled(profile_calls(lambda: function(*arguments), request.calls, self._device))
 
+    def _gauge(self) -> Gauged:
+        function, arguments = self._function, self._renewal.arguments
+        return Gauged(*gpu_time(lambda: function(*arguments), self._device, self._held))
+
     def _digests(self) -> dict[str, str]:
         return {
             name: tensor_digest(tensor)
-            for name, tensor in zip(ARGUMENTS, self._renewal.arguments, strict=True)
+            for name, tensor in zip(
+                self._settings.inputs.names, self._renewal.arguments, strict=True
+            )
             if tensor is not None
         }
 

@@ -15,16 +15,26 @@ import torch
 
 from judge.baseline import choose
 from judge.bench import Plan
-from judge.caches import CacheError, CompileError, check_cache_root, compile_judge_kernels
+from judge.caches import (
+    CacheError,
+    CompileError,
+    check_cache_root,
+    checkpoint_folder,
+    compile_judge_kernels,
+)
 from judge.case import Case, Suite
-from judge.checkpoints import BaselineError
+from judge.checkpoints import BaselineError, CheckpointFile, load_checkpoints
 from judge.child.process import ChildOptions, default_memory_limit, followed_by_profiler
 from judge.device import DeviceError, child_view, choose_device, gpu_identity
 from judge.environment import capture
 from judge.gpu_lock import LockError, gpu_lock
+from judge.implementations import public_implementations, versions_of
+from judge.record import Environment
 from judge.repetitions import Repetitions
 from judge.roster import RosterError
 from judge.sandbox.kinds import MODES, SANDBOX_HELP, SandboxError, choose_sandbox
+from judge.slices import SLICES, Slice, choose_slice
+from judge.sm_budget import SMS_HELP, BudgetError, check_budget
 from judge.store.schema import StoreError
 from judge.submission import Submission, SubmissionError
 from judge.suites import CaseFileError, load_suites, select_cases
@@ -41,7 +51,7 @@ MAX_TIMEOUT_S = 86_400.0
 
 _USAGE_ERRORS = (
     *(CaseFileError, SubmissionError, DeviceError, BaselineError, CacheError, SandboxError),
-    *(RosterError, StoreError),
+    *(BudgetError, RosterError, StoreError),
 )
 
 
@@ -76,13 +86,20 @@ _OPTIONS = (
         default="auto",
         metavar="auto|checkpoints|live|reference|none|FILE",
         help="Where t100 and t60 come from. Default: checkpoints that fit this device, else "
-        "reference.",
+        "live, else reference.",
     ),
     click.option(
         "--protocol",
         type=click.Choice(["strict", "lab"]),
         help="strict: new inputs at every call, audits, the judge's own clock beside the child's. "
         "lab: the lab's plain loop. Default: strict, lab under a profiler.",
+    ),
+    click.option("--sms", type=click.IntRange(min=1), metavar="N", help=SMS_HELP),
+    click.option(
+        "--slice",
+        "slice_name",
+        type=click.Choice(list(SLICES)),
+        help="Predict what a slice would show: its number of SMs, times its clock factor.",
     ),
     click.option("--sandbox", type=click.Choice(MODES), default="auto", help=SANDBOX_HELP),
     click.option(
@@ -102,6 +119,8 @@ class RunOptions:
     timeout: float
     baseline: str
     protocol: str | None
+    sms: int | None
+    slice_name: str | None
     sandbox: str
     no_gate: bool
 
@@ -121,13 +140,25 @@ def make_plan(
 ) -> Plan:
     """The plan that the options make on this machine, told where it contains less than it might.
 
-    Raises DeviceError, CacheError, SandboxError, BaselineError.
+    Raises DeviceError, BudgetError, CacheError, SandboxError, BaselineError.
     """
     device = choose_device(options.device)
     environment = capture(device)
+    predicted = _slice_of(options.slice_name, environment)
+    sms = predicted[0].sms if predicted else options.sms
+    if sms is not None:
+        check_budget(device, sms)
+        environment = replace(environment, sms=sms, sms_of=environment.sms)
     check_cache_root()
     contained = choose_sandbox(options.sandbox, followed_by_profiler())
-    choice = choose(options.baseline, [case for _, case in cases], environment, checkpoints())
+    public = public_implementations() if device.type == "cuda" else []
+    choice = choose(
+        options.baseline,
+        [case for _, case in cases],
+        environment,
+        [checkpoints(), checkpoint_folder()],
+        versions_of(public),
+    )
     if contained.note:
         say(contained.note)
     count = DEFAULT_COUNT[device.type]
@@ -146,6 +177,7 @@ def make_plan(
             memory_limit=default_memory_limit(),
             sandbox=contained,
             gpu=gpu_identity(device) if device.type == "cuda" else "",
+            sms=sms,
         ),
         seed=options.seed,
         count=Repetitions(
@@ -156,7 +188,17 @@ def make_plan(
         choice=choice,
         gate=not options.no_gate,
         strict=protocol == "strict",
+        public=public,
+        predicted=predicted,
     )
+
+
+def _slice_of(name: str | None, environment: Environment) -> tuple[Slice, CheckpointFile] | None:
+    """A slice to predict and its checkpoints. Raises BudgetError, BaselineError."""
+    if name is None:
+        return None
+    chosen = choose_slice(name, environment.device_name)
+    return chosen, load_checkpoints(checkpoints() / chosen.checkpoints)
 
 
 @contextmanager

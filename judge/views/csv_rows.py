@@ -21,13 +21,13 @@ def lab_csv(record: Record) -> str:
 
     NOT_RUN is FAIL here, as the form has no third word.
     """
-    return _csv(
+    return csv_text(
         LAB_COLUMNS,
         (
             {
                 "case": result.case.name,
                 "correctness": "PASS" if result.verdict is Verdict.PASS else "FAIL",
-                "median_ms": _ms(result.timing.median_ms if result.timing else None),
+                "median_ms": six_decimals(result.timing.median_ms if result.timing else None),
             }
             for result in record.results
         ),
@@ -40,7 +40,7 @@ def full_csv(record: Record) -> str:
     Times are in ms with six decimals; true and false in lower case; empty where there is none.
     """
     rows = [_full_row(record, result) for result in record.results]
-    return _csv(FULL_COLUMNS, rows)
+    return csv_text(FULL_COLUMNS, rows)
 
 
 FULL_COLUMNS = (
@@ -91,6 +91,10 @@ FULL_COLUMNS = (
     "torch",
     "judge",
     "created",
+    "gpu_ms",
+    "gpu_ms_by",
+    "noisy",
+    "repeated",
 )
 
 
@@ -117,14 +121,14 @@ def _full_row(record: Record, result: CaseResult) -> dict[str, Value]:
         "verdict": result.verdict.value,
         "rules": record.submission.rules.value,
         "detail": result.detail,
-        "median_ms": _ms(timing.median_ms if timing else None),
-        "min_ms": _ms(timing.min_ms if timing else None),
-        "p10_ms": _ms(timing.p10_ms if timing else None),
-        "p90_ms": _ms(timing.p90_ms if timing else None),
+        "median_ms": six_decimals(timing.median_ms if timing else None),
+        "min_ms": six_decimals(timing.min_ms if timing else None),
+        "p10_ms": six_decimals(timing.p10_ms if timing else None),
+        "p90_ms": six_decimals(timing.p90_ms if timing else None),
         "spread": timing.spread if timing else None,
         "samples": len(timing.samples_ms) if timing else None,
-        "t100_ms": _ms(baseline.t100_ms.get(case.name)),
-        "t60_ms": _ms(baseline.t60_ms.get(case.name)),
+        "t100_ms": six_decimals(baseline.t100_ms.get(case.name)),
+        "t60_ms": six_decimals(baseline.t60_ms.get(case.name)),
         "speedup": speed_up(result, baseline),
         "score": result.score,
         "output_max_ratio": output.max_ratio if output else None,
@@ -146,6 +150,10 @@ def _full_row(record: Record, result: CaseResult) -> dict[str, Value]:
         "torch": record.environment.torch,
         "judge": record.judge_version,
         "created": record.created,
+        "gpu_ms": six_decimals(result.gpu_ms),
+        "gpu_ms_by": result.gpu_ms_by,
+        "noisy": result.noisy,
+        "repeated": result.repeated,
     }
 
 
@@ -153,7 +161,8 @@ def _error_of(result: CaseResult, tensor: str) -> TensorError | None:
     return next((error for error in result.errors or () if error.tensor == tensor), None)
 
 
-def _ms(value: float | None) -> str:
+def six_decimals(value: float | None) -> str:
+    """A time or ratio as the lab's CSV has it, empty where there is none."""
     return "" if value is None else f"{value:.6f}"
 
 
@@ -167,7 +176,8 @@ def _cell(value: Value) -> str:
     return csv_cell(str(value))
 
 
-def _csv(columns: tuple[str, ...], rows: Iterable[Mapping[str, Value]]) -> str:
+def csv_text(columns: tuple[str, ...], rows: Iterable[Mapping[str, Value]]) -> str:
+    """A header and the rows' cells of these columns; None is empty, no cell starts a formula."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from judge.case import HIDDEN_SUITE, Case
 from judge.leaderboard import case_names
-from judge.record import Baseline, CaseResult, Record
+from judge.record import Baseline, CaseResult, Prediction, Record
 
 
 def participant_view(record: Record) -> Record:
@@ -28,6 +28,8 @@ def participant_view(record: Record) -> Record:
         results=results,
         notes=notes,
         baseline=_without(record.baseline, hidden),
+        rivals=[rival for rival in record.rivals if rival.case not in hidden],
+        prediction=_predicted(record.prediction, hidden),
         submission=replace(record.submission, log=""),
     )
 
@@ -70,3 +72,9 @@ def _without(baseline: Baseline, names: set[str]) -> Baseline:
         t60_ms=rest(baseline.t60_ms),
         timings=rest(baseline.timings),
     )
+
+
+def _predicted(prediction: Prediction | None, names: set[str]) -> Prediction | None:
+    if prediction is None:
+        return None
+    return replace(prediction, times=[one for one in prediction.times if one.case not in names])

@@ -6,6 +6,7 @@ from rich.text import Text
 
 from judge.record import Record, SuiteScore
 from judge.scoring import GATE_SUITE
+from judge.sm_budget import WHOLE_MEMORY
 from judge.text import plain
 from judge.verdict import Rules, Verdict
 
@@ -21,6 +22,7 @@ def summary_lines(record: Record) -> list[tuple[str, Text]]:
         ("Rules", _rules(record)),
         ("Baseline", _baseline(record)),
         ("Timing", _timing(record)),
+        *_named("Noisy", _noisy(record)),
         *([("Sandbox", _sandbox(record))] if record.protocol.sandbox else []),
         ("Device", _device(record)),
         ("Versions", _versions(record)),
@@ -99,6 +101,17 @@ def _timing(record: Record) -> Text:
     return text
 
 
+def _noisy(record: Record) -> list[Text]:
+    return [
+        Text(
+            plain(f"{result.case.name}, {'twice' if result.repeated else 'once'}: {result.noisy}"),
+            style="yellow",
+        )
+        for result in record.results
+        if result.noisy
+    ]
+
+
 def _sandbox(record: Record) -> Text:
     sandbox = record.protocol.sandbox
     return Text(plain(sandbox, 40), style="" if sandbox == "bubblewrap" else "yellow")
@@ -107,7 +120,9 @@ def _sandbox(record: Record) -> Text:
 def _device(record: Record) -> Text:
     environment = record.environment
     parts = [environment.device_name]
-    if environment.sms is not None:
+    if environment.sms_of is not None:
+        parts.append(f"{environment.sms} of {environment.sms_of} SMs, {WHOLE_MEMORY}")
+    elif environment.sms is not None:
         parts.append(f"{environment.sms} SMs")
     if environment.memory_gib is not None:
         parts.append(f"{environment.memory_gib:.1f} GiB")

@@ -25,7 +25,7 @@ class _Column:
 
     title: str
     right: bool
-    keep: int
+    keep: float
     cells: list[Text]
 
     @property
@@ -100,7 +100,7 @@ def _fit(columns: Sequence[_Column], width: int) -> tuple[list[_Column], int]:
 def _columns(record: Record) -> list[_Column]:
     results = record.results
 
-    def column(title: str, keep: int, cells: list[Text], right: bool = True) -> _Column:
+    def column(title: str, keep: float, cells: list[Text], right: bool = True) -> _Column:
         return _Column(title, right, keep, cells)
 
     columns = [
@@ -113,6 +113,7 @@ def _columns(record: Record) -> list[_Column]:
         column("gate", 0, [_gate(r) for r in results], right=False),
         column("verdict", 98, [_verdict(r.verdict) for r in results], right=False),
         column("median ms", 9, [_median(r) for r in results]),
+        column("gpu ms", 1.5, [_gpu(r) for r in results]),
         column("spread", 2, [_spread(r) for r in results]),
         column("speed-up", 7, [_number(speed_up(r, record.baseline), "×") for r in results]),
         column("score", 8, [_number(r.score) for r in results]),
@@ -146,6 +147,10 @@ def _verdict(verdict: Verdict) -> Text:
 
 def _median(result: CaseResult) -> Text:
     return Text(f"{result.timing.median_ms:.3f}") if result.timing else _NONE
+
+
+def _gpu(result: CaseResult) -> Text:
+    return _NONE if result.gpu_ms is None else Text(f"{result.gpu_ms:.3f}")
 
 
 def _spread(result: CaseResult) -> Text:

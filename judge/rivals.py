@@ -1,0 +1,247 @@
+"""What is timed beside a submission: each in a child of its own, in turns with it."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from judge.audit import Answers
+from judge.case import Case
+from judge.child.process import ChildError
+from judge.child.protocol import Gauged
+from judge.implementations import FULL, STUDENT, Implementation
+from judge.record import RivalResult
+from judge.repetitions import Repetitions
+from judge.session import Session
+from judge.text import plain
+from judge.timing import summarize
+from judge.verdict import Verdict
+
+T100, T60 = "t100", "t60"
+FIRST_CALL_S = 3600.0
+"""FlashInfer compiles 66 files at its first call."""
+
+_TRIAL_SHARE = 5
+_LEAST_TRIALS = 5
+
+
+@dataclass
+class _Rival:
+    """One implementation and what became of it on the current case.
+
+    trials, samples: milliseconds of calls, before the submission's and in turns with them. gauged:
+    a call without its host cost.
+    """
+
+    implementation: Implementation
+    session: Session
+    verdict: Verdict = Verdict.NOT_RUN
+    detail: str = ""
+    role: str = ""
+    trials: list[float] = field(default_factory=list)
+    samples: list[float] = field(default_factory=list)
+    gauged: Gauged | None = None
+
+    @property
+    def right(self) -> bool:
+        return self.verdict is Verdict.PASS
+
+    @property
+    def median_ms(self) -> float:
+        return statistics.median(self.samples or self.trials)
+
+
+class Rivals:
+    """The rivals of a run, case after case; none of them can end it.
+
+    public: candidates for t100 and whatever else is to be timed. simple: the one that is t60, None
+    where nobody asks for it. new_session: starts an implementation's child. pause: stops the
+    submission's child, or lets it go on: it must not be at work while another one is timed.
+    everything: time all of them in turns, instead of the fastest and the simple one.
+    """
+
+    def __init__(
+        self,
+        public: Sequence[Implementation],
+        simple: Implementation | None,
+        new_session: Callable[[Implementation], Session],
+        pause: Callable[[bool], None],
+        *,
+        strict: bool,
+        everything: bool,
+    ) -> None:
+        self._public = [_Rival(one, new_session(one)) for one in public]
+        self._simple = None if simple is None else _Rival(simple, new_session(simple))
+        self._pause = pause
+        self._strict = strict
+        self._everything = everything
+        self._count = Repetitions(0, 1)
+        self._case = ""
+        self._turns: list[_Rival] = []
+
+    @property
+    def sessions(self) -> list[Session]:
+        """All sessions, for whoever starts and closes them."""
+        return [rival.session for rival in self._all()]
+
+    def prepare(
+        self, suite: str, case: Case, seed: int, count: Repetitions, answers: Answers
+    ) -> None:
+        """Check every rival on a case, and warm those up that will take turns.
+
+        Where only the fastest takes turns, some calls of all that are right say which one that is.
+        """
+        self._count, self._case = count, case.name
+        untimed = replace(case, timed=False)
+        with self._submission_stopped():
+            for rival in self._all():
+                rival.trials, rival.samples, rival.role, rival.gauged = [], [], "", None
+                with self._awake(rival):
+                    result = rival.session.judge(
+                        suite, untimed, seed, count, Answers(answers.fixed)
+                    )
+                rival.verdict, rival.detail = result.verdict, result.detail
+            if not self._everything:
+                self._try_out()
+            self._turns = self._chosen()
+            self._warm_up(self._turns)
+
+    def take_turns(self) -> None:
+        """One timed call of each that takes turns. The submission's comes next."""
+        with self._submission_stopped():
+            for rival in self._turns:
+                self._time(rival, rival.samples)
+
+    def complete_turns(self) -> None:
+        """Make up for the turns that a submission which failed did not get to."""
+        while any(one.right and len(one.samples) < self._count.repetitions for one in self._turns):
+            self.take_turns()
+
+    def run_block(self, number: int) -> None:
+        """A block of calls of each in the lab's loop: 0 before the submission's calls, 1 after."""
+        half = self._count.repetitions // 2
+        calls = half if number == 1 else self._count.repetitions - half
+        with self._submission_stopped():
+            for rival in self._turns:
+                if rival.right and calls:
+                    self._guarded(
+                        rival, lambda one=rival: one.samples.extend(self._block(one, calls))
+                    )
+
+    def gauge(self) -> None:
+        """Measure a call of each that took turns without its host cost; on CUDA only."""
+        with self._submission_stopped():
+            for rival in self._turns:
+                if rival.right:
+                    with contextlib.suppress(ChildError), self._awake(rival):
+                        rival.gauged = rival.session.gauge()
+
+    def results(self) -> list[RivalResult]:
+        """What became of each on the current case; the fastest that is right has role t100."""
+        for rival in self._public:
+            rival.role = ""
+            rival.session.pause(False)
+        candidates = [rival for rival in self._public if self._may_be_t100(rival)]
+        timed = [rival for rival in candidates if rival.samples or rival.trials]
+        in_turns = [rival for rival in timed if rival.samples]
+        if timed:
+            min(in_turns or timed, key=lambda rival: rival.median_ms).role = T100
+        if self._simple is not None:
+            self._simple.role = T60
+        return [self._result(rival) for rival in self._all()]
+
+    def _all(self) -> list[_Rival]:
+        return [*self._public, *([self._simple] if self._simple is not None else [])]
+
+    def _chosen(self) -> list[_Rival]:
+        right = [rival for rival in self._all() if rival.right]
+        if self._everything:
+            return right
+        candidates = [rival for rival in right if self._may_be_t100(rival)]
+        fastest = min(candidates, key=lambda rival: rival.median_ms, default=None)
+        return [rival for rival in right if rival is fastest or rival is self._simple]
+
+    def _may_be_t100(self, rival: _Rival) -> bool:
+        one = rival.implementation
+        is_public = rival is not self._simple and one.name != STUDENT
+        return is_public and one.scope == FULL and rival.right
+
+    def _try_out(self) -> None:
+        candidates = [rival for rival in self._public if self._may_be_t100(rival)]
+        self._warm_up(candidates)
+        for _ in range(max(_LEAST_TRIALS, self._count.repetitions // _TRIAL_SHARE)):
+            for rival in candidates:
+                self._time(rival, rival.trials)
+
+    def _warm_up(self, rivals: Sequence[_Rival]) -> None:
+        for rival in rivals:
+            for _ in range(self._count.warmup):
+                self._time(rival, [])
+
+    def _time(self, rival: _Rival, samples: list[float]) -> None:
+        def one_call() -> None:
+            samples.append(rival.session.repeat(warm=True).claimed_ms)
+
+        if rival.right:
+            self._guarded(rival, one_call)
+
+    def _block(self, rival: _Rival, calls: int) -> list[float]:
+        return rival.session.run(Repetitions(self._count.warmup, calls))
+
+    def _guarded(self, rival: _Rival, step: Callable[[], None]) -> None:
+        """A rival that fails while it is timed has no time on this case."""
+        try:
+            with self._awake(rival):
+                step()
+        except ChildError as error:
+            rival.verdict, rival.detail = Verdict.CRASH, f"while timed: {plain(str(error))}"
+            rival.trials, rival.samples = [], []
+
+    def _result(self, rival: _Rival) -> RivalResult:
+        one = rival.implementation
+        samples = rival.samples or rival.trials
+        return RivalResult(
+            case=self._case,
+            implementation=one.name,
+            scope=one.scope,
+            version=one.version,
+            verdict=rival.verdict,
+            detail=rival.detail,
+            role=rival.role,
+            timing=summarize(samples) if samples and rival.right else None,
+            in_turns=bool(rival.samples),
+            gpu_ms=rival.gauged.milliseconds if rival.gauged else None,
+            gpu_ms_by=rival.gauged.method if rival.gauged else "",
+        )
+
+    @contextmanager
+    def _awake(self, rival: _Rival) -> Iterator[None]:
+        """Let a rival work. One that runs the submission's code rests at all other times."""
+        hostile = rival.implementation.name == STUDENT
+        if hostile:
+            rival.session.pause(False)
+        try:
+            yield
+        finally:
+            if hostile:
+                rival.session.pause(True)
+
+    @contextmanager
+    def _submission_stopped(self) -> Iterator[None]:
+        self._pause(True)
+        try:
+            yield
+        finally:
+            self._pause(False)
+
+
+def failures(results: Sequence[RivalResult]) -> list[str]:
+    """A line for each rival that failed on a case."""
+    return [
+        f"{one.case}: {one.implementation} ({one.scope}) left out: {one.verdict}: {one.detail}"
+        for one in results
+        if one.verdict is not Verdict.PASS
+    ]

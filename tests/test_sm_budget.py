@@ -1,0 +1,168 @@
+"""Budgets of SMs: refused where they cannot be had, and kept where they can."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from click.testing import CliRunner
+from make_record import public_record
+from rich.console import Console
+
+from judge import sm_budget
+from judge.checkpoints import load_checkpoints
+from judge.cli import main
+from judge.record import RivalResult, from_json
+from judge.slices import choose_slice, predict
+from judge.sm_budget import PROBE, BudgetError, BudgetProperties, SmBudget, check_budget
+from judge.timing import summarize
+from judge.verdict import Verdict
+from judge.views.benchmarks import print_prediction
+from judge.views.summary import summary_lines
+from tests.trial import ROOT, VERDICT_CASES
+
+H200 = SimpleNamespace(name="NVIDIA H200", multi_processor_count=132, L2_cache_size=60 << 20)
+
+
+def test_no_budget_on_a_cpu() -> None:
+    result = CliRunner().invoke(main, ["--device", "cpu", "--sms", "16"])
+    assert result.exit_code == 2
+    assert result.stderr.strip() == "Error: --sms 16: needs a CUDA device"
+
+
+@pytest.mark.parametrize("arguments", [("--sms", "0"), ("--sms", "many")])
+def test_what_is_no_number_of_sms(arguments: tuple[str, ...]) -> None:
+    assert CliRunner().invoke(main, ["--device", "cpu", *arguments]).exit_code == 2
+
+
+def test_no_budget_above_the_device_or_without_green_contexts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(text: str) -> Callable[..., object]:
+        def raises(*_: object) -> object:
+            raise RuntimeError(text)
+
+        return raises
+
+    device = torch.device("cuda", 0)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: H200)
+    with pytest.raises(BudgetError, match=r"^--sms 133: this device has 132 SMs$"):
+        check_budget(device, 133)
+    monkeypatch.setattr(sm_budget, "SmBudget", fails("not built with it\nmore"))
+    with pytest.raises(BudgetError, match=r"^--sms 16: not to be had here: not built with it$"):
+        check_budget(device, 16)
+
+
+def test_properties_differ_in_the_number_of_sms_alone() -> None:
+    seen = BudgetProperties(H200, 16)
+    assert (seen.multi_processor_count, seen.name, seen.L2_cache_size) == (
+        16,
+        "NVIDIA H200",
+        60 << 20,
+    )
+    with pytest.raises(AttributeError):
+        _ = seen.no_such_property
+
+
+def test_a_report_says_what_a_budget_leaves_whole() -> None:
+    record = public_record()
+    record.environment.sms, record.environment.sms_of = 16, 132
+    device = next(value.plain for name, value in summary_lines(record) if name == "Device")
+    assert "16 of 132 SMs, memory bandwidth and L2 are the whole device's" in device
+
+
+def test_a_slice_is_predicted_by_its_clock_and_its_own_checkpoints() -> None:
+    chosen = choose_slice("h800-mig-1g.10gb", "NVIDIA H200")
+    assert (chosen.sms, chosen.clock_factor) == (14, pytest.approx(1.128, abs=5e-4))
+    record = public_record()
+    deep = next(result for result in record.results if result.case.name == "deep_gva_state")
+    deep.timing = summarize([2.831104 / chosen.clock_factor])  # the lab's t100
+    file = load_checkpoints(ROOT / "cases" / "checkpoints" / chosen.checkpoints)
+    rival = RivalResult(
+        *("deep_gva_state", "fla", "full_forward", "0.6.0", Verdict.PASS, "", "t100"),
+        *(summarize([4.0]), True),
+    )
+    prediction = predict(chosen, file, [deep], [rival])
+    assert [(one.implementation, one.score) for one in prediction.times] == [
+        ("student", pytest.approx(100.0)),
+        ("fla", None),
+    ]
+    assert prediction.times[1].milliseconds == pytest.approx(4 * 1.128, abs=2e-3)
+    console = Console(file=io.StringIO(), width=100)
+    print_prediction(prediction, console)
+    assert "Predicted for h800-mig-1g.10gb, not measured" in console.file.getvalue()
+    with pytest.raises(BudgetError, match="known for NVIDIA H200, not for NVIDIA A100"):
+        choose_slice("h800-mig-1g.10gb", "NVIDIA A100")
+
+
+SUBMISSION = """
+import torch
+from right import gdn_prefill_forward as right
+
+def gdn_prefill_forward(*arguments):
+    assert torch.cuda.get_device_properties(0).multi_processor_count == {granted}
+    with torch.cuda.stream(torch.cuda.Stream()):
+        launches = torch.zeros(1024, dtype=torch.int32, device="cuda")
+        torch.cuda.synchronize()
+        probe = torch.cuda._compile_kernel(SOURCE, "sm_probe")
+        probe((8192, 1, 1), (128, 1, 1), [launches])
+    torch.cuda.synchronize()
+    assert int((launches > 0).sum()) == {granted}
+    return right(*arguments)
+"""
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("asked", [8, 16])
+def test_a_submission_and_its_own_streams_stay_inside(tmp_path: Path, asked: int) -> None:
+    starter = (ROOT / "submissions" / "starter" / "tilelang_fwd.py").read_text()
+    (tmp_path / "right.py").write_text(starter)
+    source = f"SOURCE = {PROBE!r}\n" + SUBMISSION.format(granted=asked)
+    (tmp_path / "tilelang_fwd.py").write_text(source)
+    arguments = ["--submission", tmp_path, "--cases", VERDICT_CASES, "--sms", asked]
+    options = ["--baseline", "none", "--output-format", "json", "--repetitions", "3"]
+    result = CliRunner().invoke(main, [*map(str, arguments), *options])
+    assert result.exit_code == 0, result.output
+    record = from_json(result.stdout)
+    assert record.environment.sms == asked
+    assert record.environment.sms_of > asked
+
+
+WAVES = """
+extern "C" __global__ void wave(int *sink) {
+    extern __shared__ int filled[];
+    long long start = clock64();
+    while (clock64() - start < 2000000) ;
+    if (start < 0) sink[0] = filled[0];
+}
+"""
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize(("blocks", "waves"), [(14, 1), (15, 2), (16, 2), (28, 2), (29, 3)])
+def test_waves_of_large_blocks_on_fourteen_sms(blocks: int, waves: int) -> None:
+    """Each block takes an SM for itself and spins as long: a whole number of times one wave."""
+    budget = SmBudget(torch.device("cuda", 0), 14)
+    shared = torch.cuda.get_device_properties(0).shared_memory_per_block_optin
+    kernel = torch.cuda._compile_kernel(WAVES, "wave")
+    kernel.set_shared_memory_config(shared)
+    sink = torch.zeros(1, dtype=torch.int32, device="cuda")
+    torch.cuda.synchronize()
+
+    def milliseconds(count: int) -> float:
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        with budget.held(), torch.cuda.stream(budget.stream):
+            start.record()
+            kernel((count, 1, 1), (128, 1, 1), [sink], shared_mem=shared)
+            end.record()
+            end.synchronize()
+        return start.elapsed_time(end)
+
+    milliseconds(1)
+    assert round(milliseconds(blocks) / milliseconds(1)) == waves
