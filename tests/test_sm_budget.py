@@ -35,6 +35,13 @@ def test_no_budget_on_a_cpu() -> None:
     assert result.stderr.strip() == "Error: --sms 16: needs a CUDA device"
 
 
+def test_no_budget_under_a_profiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NSYS_SESSION", "1")
+    result = CliRunner().invoke(main, ["--device", "cpu", "--sms", "16"])
+    assert result.exit_code == 2
+    assert "--sms 16: not under ncu or nsys" in result.stderr
+
+
 @pytest.mark.parametrize("arguments", [("--sms", "0"), ("--sms", "many")])
 def test_what_is_no_number_of_sms(arguments: tuple[str, ...]) -> None:
     assert CliRunner().invoke(main, ["--device", "cpu", *arguments]).exit_code == 2

@@ -147,6 +147,8 @@ def make_plan(
     predicted = _slice_of(options.slice_name, environment)
     sms = predicted[0].sms if predicted else options.sms
     if sms is not None:
+        if followed_by_profiler():
+            raise BudgetError(f"--sms {sms}: not under ncu or nsys, which run a kernel at a time")
         check_budget(device, sms)
         environment = replace(environment, sms=sms, sms_of=environment.sms)
     check_cache_root()
