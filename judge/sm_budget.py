@@ -64,8 +64,9 @@ _SEATED_WITHIN_S = 2.0
 _BLOCKS_PER_SM = 64
 _THREADS = 128
 _MOST_SMS = 1024
-_MOST_STREAMS = 30
-"""GreenContext.Stream hands out 32 streams in turn: two are the judge's own."""
+_MOST_STREAMS = 16
+"""GreenContext.Stream hands out 32 streams in turn, and a device has at most 32 work queues, of
+which PyTorch's other streams want some: none may share the parked kernel's."""
 
 
 class BudgetError(ValueError):
