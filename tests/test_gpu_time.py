@@ -12,7 +12,10 @@ import torch
 from judge.child import gpu_time as module
 from judge.child.gpu_time import gpu_time
 from judge.child.protocol import Gauged, ProfiledRow
+from judge.reference_run import null_submission
+from judge.session import Session
 from judge.sm_budget import PARK_KERNEL
+from judge.trial import Limits
 
 DEVICE = torch.device("cuda", 0)
 
@@ -119,3 +122,14 @@ def test_a_capture_that_is_broken_off_spoils_the_process(monkeypatch: pytest.Mon
     gauged = gpu_time(waits_for_the_device, DEVICE, device.hold)
     assert gauged == Gauged(pytest.approx(0.03), "profiler", spoilt=True)
     assert device.current == "own"
+
+
+@pytest.mark.parametrize("spoilt", [False, True])
+def test_a_spoilt_child_is_replaced(monkeypatch: pytest.MonkeyPatch, spoilt: bool) -> None:
+    gauged = Gauged(0.03, "profiler", spoilt=spoilt)
+    dropped = []
+    monkeypatch.setattr(Session, "_trial", lambda *_: SimpleNamespace(ask=lambda *_: gauged))
+    monkeypatch.setattr(Session, "drop_child", lambda _: dropped.append(True))
+    session = Session(null_submission(), None, Limits(), None, print, strict=True)
+    assert session.gauge() == gauged
+    assert dropped == [True] * spoilt
