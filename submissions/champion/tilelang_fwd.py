@@ -17,8 +17,9 @@ one is the left operand of the next, rounded to bfloat16 where it lies:
 
 Rows are value columns, and rows never meet: two state groups of 128 threads hold 64 rows each and
 wait for nobody but the loads. While one rounds and scales, the other keeps the tensor cores busy. A
-helper group computes P and the factors, up to two chunks ahead. Of the last group one warp loads
-and one stores the output. V is read and O is written by the transposing ldmatrix and stmatrix.
+third group computes P, up to two chunks ahead. Of the last group one warp loads, one stores the
+output, and two turn gates into factors. V is read and O is written by the transposing ldmatrix and
+stmatrix.
 
 More chains. With few heads most SMs have nothing to do, so a sequence is cut into segments, a CTA
 each. A segment needs the state before its first chunk. A chunk is a contraction times its gate, so
@@ -33,9 +34,10 @@ the initial state, which is exact. No CTA waits for another one.
     scores_stored, scores_read [2]      P
     out_stored, out_written             the output tile
 
-Products are issued early and waited for late: S^T @ Q^T runs while W' is computed. Registers: 200 a
-thread for the state groups (S 64, its rounding 32, accumulators and operands of 16 to 32 each), 88
-for the helper group, 24 for loads and stores. Needs TileLang 0.1.15 (T.wgmma_gemm).
+Products are issued early and waited for late: S^T @ Q^T runs while W' is computed. That takes 208
+registers a thread in the state groups (S 64, its rounding 32, accumulators and operands of 16 to 32
+each); with 200 ptxas makes every product wait for the one before. P's group has 64, the last 32.
+Needs TileLang 0.1.15 (T.wgmma_gemm).
 """
 
 from collections.abc import Callable, Sequence
@@ -54,6 +56,8 @@ GROUP = 128
 STATE_THREADS = 2 * GROUP
 THREADS = 4 * GROUP
 LOOK_BACK = 128
+# Rows of a chunk's factors: g, beta, beta * exp(g), exp(g_last - g), scale * exp(g).
+G, WRITE, FORGET, TO_LAST, FROM_START = range(5)
 FORGOTTEN = -14.0
 # What a warm-up is taken to cost, in chunks with output: five chunks of random_decay, without
 # the three products that only the output needs.
@@ -120,13 +124,9 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
             v_tile = T.alloc_shared((STAGES * CHUNK, HEAD_DIM), "bfloat16")
             a_tile = T.alloc_shared((STAGES, CHUNK, CHUNK), "bfloat16")
 
-            # What the helper group hands to the state groups.
+            # What the other groups hand to the state groups.
             scores_tile = T.alloc_shared((2, CHUNK, CHUNK), "bfloat16")
-            g = T.alloc_shared((2, CHUNK), "float32", scope="shared")
-            write = T.alloc_shared((2, CHUNK), "float32", scope="shared")
-            forget = T.alloc_shared((2, CHUNK), "float32", scope="shared")
-            to_last = T.alloc_shared((2, CHUNK), "float32", scope="shared")
-            from_start = T.alloc_shared((2, CHUNK), "float32", scope="shared")
+            factors = T.alloc_shared((2, 5, CHUNK), "float32", scope="shared")
 
             out_tile = T.alloc_shared((CHUNK, HEAD_DIM), "bfloat16")
             chunk_gates = T.alloc_shared((LOOK_BACK,), "float32", scope="shared")
@@ -154,8 +154,8 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
 
             loaded = T.alloc_barrier([32] * STAGES)
             released = T.alloc_barrier([STATE_THREADS + GROUP] * STAGES)
-            factors_stored = T.alloc_barrier([GROUP] * 2)
-            factors_read = T.alloc_barrier([STATE_THREADS] * 2)
+            factors_stored = T.alloc_barrier([CHUNK] * 2)
+            factors_read = T.alloc_barrier([STATE_THREADS + GROUP] * 2)
             scores_stored = T.alloc_barrier([GROUP] * 2)
             scores_read = T.alloc_barrier([STATE_THREADS] * 2)
             out_stored = T.alloc_barrier(STATE_THREADS)
@@ -176,7 +176,7 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
                 start = start - n
 
             if thread < STATE_THREADS:
-                T.set_max_nreg(200, 1)
+                T.set_max_nreg(208, 1)
                 if has_initial_state:
                     if start == 0:
                         for i, j in T.Parallel(HEAD_DIM, HEAD_DIM):
@@ -209,14 +209,15 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
                             )
                         T.copy(v_tile[stage * CHUNK : (stage + 1) * CHUNK, :], values)
                         T.barrier_wait(factors_stored[half], step // 2 % 2)
-                        keep = T.exp(g[half, CHUNK - 1])
+                        keep = T.exp(factors[half, G, CHUNK - 1])
                         for i, j in T.Parallel(HEAD_DIM, HEAD_DIM):
                             state[i, j] *= keep
                         T.wait_wgmma(1 if with_output else 0)
                         T.warpgroup_fence_operand(u, num_regs=32)
                         for i, j in T.Parallel(HEAD_DIM, CHUNK):
                             w_operand[i, j] = (
-                                write[half, j] * values[j, i] - forget[half, j] * u[i, j]
+                                factors[half, WRITE, j] * values[j, i]
+                                - factors[half, FORGET, j] * u[i, j]
                             )
                         gemm(
                             w_operand,
@@ -228,13 +229,13 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
                         T.wait_wgmma(0)
                         T.warpgroup_fence_operand(v_new, num_regs=32)
                         for i, j in T.Parallel(HEAD_DIM, CHUNK):
-                            v_new_decayed[i, j] = v_new[i, j] * to_last[half, j]
+                            v_new_decayed[i, j] = v_new[i, j] * factors[half, TO_LAST, j]
                         gemm(v_new_decayed, k_tile[stage, :, :], state)
                         if with_output:
                             T.warpgroup_fence_operand(out, num_regs=32)
                             T.copy(v_new, v_new_operand)
                             for i, j in T.Parallel(HEAD_DIM, CHUNK):
-                                out[i, j] *= from_start[half, j]
+                                out[i, j] *= factors[half, FROM_START, j]
                             T.barrier_arrive(factors_read[half])
                             T.barrier_wait(
                                 scores_stored[(chunk - begin) % 2], (chunk - begin) // 2 % 2
@@ -267,36 +268,12 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
                         final_state[b, v_head, j, i] = state[i, j]
 
             elif thread < STATE_THREADS + GROUP:
-                T.set_max_nreg(88, 0)
-                lane = thread - STATE_THREADS
-                next_g = T.alloc_var("float32", init=0.0)
-                next_beta = T.alloc_var("float32", init=0.0)
-                if lane < CHUNK:
-                    next_g = g_cumsum[b, T.min(start * CHUNK + lane, tokens - 1), v_head]
-                    next_beta = T.if_then_else(
-                        start * CHUNK + lane < tokens, beta[b, start * CHUNK + lane, v_head], 0.0
-                    )
+                T.set_max_nreg(64, 0)
                 for first, last, with_output in ((start, begin, False), (begin, end, True)):
                     for chunk in T.serial(first, last):
                         step = chunk - start
                         stage = step % STAGES
                         half = step % 2
-                        token = T.alloc_var("int32", init=(chunk + 1) * CHUNK + lane)
-                        T.barrier_wait(factors_read[half], (step // 2 + 1) % 2)
-                        if lane < CHUNK:
-                            g[half, lane] = next_g
-                            write[half, lane] = next_beta
-                            forget[half, lane] = next_beta * T.exp(next_g)
-                            from_start[half, lane] = SCALE * T.exp(next_g)
-                        T.sync_threads(1, GROUP)
-                        if lane < CHUNK:
-                            to_last[half, lane] = T.exp(g[half, CHUNK - 1] - next_g)
-                            if chunk + 1 < end:
-                                next_g = g_cumsum[b, T.min(token, tokens - 1), v_head]
-                                next_beta = T.if_then_else(
-                                    token < tokens, beta[b, token, v_head], 0.0
-                                )
-                        T.barrier_arrive(factors_stored[half])
                         T.barrier_wait(loaded[stage], step // STAGES % 2)
                         if with_output:
                             T.gemm(
@@ -307,13 +284,20 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
                                 clear_accum=True,
                             )
                         T.barrier_arrive(released[stage])
+                        T.barrier_wait(factors_stored[half], step // 2 % 2)
                         if with_output:
+                            # Masked before exp: above the diagonal the exponent is positive, and
+                            # large where gates are strong.
                             for i, j in T.Parallel(CHUNK, CHUNK):
                                 scores[i, j] *= SCALE * T.exp(
                                     T.if_then_else(
-                                        i >= j, g[half, i] - g[half, j], -T.infinity("float32")
+                                        i >= j,
+                                        factors[half, G, i] - factors[half, G, j],
+                                        -T.infinity("float32"),
                                     )
                                 )
+                        T.barrier_arrive(factors_read[half])
+                        if with_output:
                             T.barrier_wait(
                                 scores_read[(chunk - begin) % 2], ((chunk - begin) // 2 + 1) % 2
                             )
@@ -322,7 +306,7 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
                             T.barrier_arrive(scores_stored[(chunk - begin) % 2])
 
             else:
-                T.set_max_nreg(24, 0)
+                T.set_max_nreg(32, 0)
                 if thread < STATE_THREADS + GROUP + 32:
                     for chunk in T.serial(start, end):
                         step = chunk - start
@@ -360,6 +344,28 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
                             output[b, chunk * CHUNK : (chunk + 1) * CHUNK, v_head, 0:HEAD_DIM],
                         )
                         T.barrier_arrive(out_written)
+                else:
+                    # A token a thread; the next chunk's gates are loaded before they are needed.
+                    token = thread - (THREADS - CHUNK)
+                    next_g = T.alloc_var("float32", init=0.0)
+                    next_beta = T.alloc_var("float32", init=0.0)
+                    at = T.alloc_var("int32", init=start * CHUNK + token)
+                    next_g = g_cumsum[b, T.min(at, tokens - 1), v_head]
+                    next_beta = T.if_then_else(at < tokens, beta[b, at, v_head], 0.0)
+                    for chunk in T.serial(start, end):
+                        step = chunk - start
+                        half = step % 2
+                        T.barrier_wait(factors_read[half], (step // 2 + 1) % 2)
+                        factors[half, G, token] = next_g
+                        factors[half, WRITE, token] = next_beta
+                        factors[half, FORGET, token] = next_beta * T.exp(next_g)
+                        factors[half, FROM_START, token] = SCALE * T.exp(next_g)
+                        T.sync_threads(1, CHUNK)
+                        factors[half, TO_LAST, token] = T.exp(factors[half, G, CHUNK - 1] - next_g)
+                        T.barrier_arrive(factors_stored[half])
+                        at = at + CHUNK
+                        next_g = g_cumsum[b, T.min(at, tokens - 1), v_head]
+                        next_beta = T.if_then_else(at < tokens, beta[b, at, v_head], 0.0)
 
     return kernel
 
