@@ -29,6 +29,7 @@ from judge.device import DeviceError, child_view, choose_device, gpu_identity
 from judge.environment import capture
 from judge.gpu_lock import LockError, gpu_lock
 from judge.implementations import public_implementations, versions_of
+from judge.parquet import ParquetError
 from judge.record import Environment
 from judge.repetitions import Repetitions
 from judge.roster import RosterError
@@ -51,7 +52,7 @@ MAX_TIMEOUT_S = 86_400.0
 
 _USAGE_ERRORS = (
     *(CaseFileError, SubmissionError, DeviceError, BaselineError, CacheError, SandboxError),
-    *(BudgetError, RosterError, StoreError),
+    *(BudgetError, RosterError, StoreError, ParquetError),
 )
 
 
