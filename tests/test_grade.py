@@ -223,20 +223,53 @@ def _check_board(folder: Path, refused: set[str]) -> None:
 
 
 def _stop(
-    process: subprocess.Popen[bytes], stop: signal.Signals, printed: bytes, further_s: float
+    process: subprocess.Popen[bytes], stop: signal.Signals, wanted: bytes, further_s: float
 ) -> tuple[list[str], str]:
-    """Stop a judge some time after it has `printed` something; what it printed until then."""
-    text = b""
-    deadline = time.monotonic() + 300
-    while printed not in text and time.monotonic() < deadline:
-        if select.select([process.stdout], [], [], 1.0)[0]:
-            chunk = os.read(process.stdout.fileno(), 1 << 16)
-            assert chunk, process.stderr.read().decode()
-            text += chunk
+    """Stop a judge some time after it has printed what is `wanted`; what it printed until then."""
+    text = _printed(process, wanted)
     time.sleep(further_s)
     process.send_signal(stop)
     rest, errors = process.communicate(timeout=60)
     return (text + rest).decode().splitlines(), errors.decode()
+
+
+def _printed(process: subprocess.Popen[bytes], wanted: bytes) -> bytes:
+    """What a judge prints until that holds what is `wanted`."""
+    text = b""
+    deadline = time.monotonic() + 300
+    while wanted not in text and time.monotonic() < deadline:
+        if select.select([process.stdout], [], [], 1.0)[0]:
+            chunk = os.read(process.stdout.fileno(), 1 << 16)
+            assert chunk, process.stderr.read().decode()
+            text += chunk
+    return text
+
+
+def test_a_watched_folder_is_graded_as_uploads_arrive_until_an_interrupt(tmp_path: Path) -> None:
+    prepare(tmp_path)
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "run.py", *arguments(tmp_path, "--watch")),
+            *("--baseline", "none", "--protocol", "lab"),
+        ],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {CACHE_VARIABLE: str(tmp_path / "cache")},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    text = b""
+    try:
+        for name in ("first", "second"):
+            (tmp_path / "in" / f"{name}.py").write_text(f"raise ValueError('{name}')\n")
+            text += _printed(process, f"{name}: graded".encode())
+    finally:
+        process.send_signal(signal.SIGINT)
+        rest, errors = process.communicate(timeout=60)
+    lines = (text + rest).decode().splitlines()
+    assert [line.partition(";")[0] for line in lines] == ["1/1 first: graded", "2/2 second: graded"]
+    assert process.returncode == INTERRUPTED
+    assert "2 of 2 uploads: 2 graded" in errors.decode()
 
 
 def test_what_is_unchanged_is_passed_over_unless_asked(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def compile_target(plan: Plan) -> Iterator[None]:
 
 def local_engine(plan: Plan, lanes: list[LaneDevice]) -> Engine:
     """The engine of this machine."""
-    return LocalEngine(new_setup(plan), lanes)
+    return LocalEngine(new_setup(plan, sharing=len(lanes)), lanes)
 
 
 def compile_stage(plan: Plan, lanes: list[LaneDevice], jobs: int | None) -> CompileStage | None:

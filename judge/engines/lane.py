@@ -44,7 +44,7 @@ class Lane:
         self._task = 0
         self._ahead: tuple[Task, Opened] | None = None
         torch.set_num_threads(self._plan.child.threads)
-        self._bench = Bench(self._plan, self, AuditSeeds(setup.secret))
+        self._bench = Bench(self._plan, self, AuditSeeds(setup.secret), setup.sharing)
         self._bench.at_rest = self._at_rest
 
     def measure(self, task: Task) -> Finished:
