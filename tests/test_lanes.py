@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -285,3 +286,18 @@ def _state(pid: int) -> str:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
         return "Z"
+
+
+def test_lanes_that_cannot_be_started_are_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GDN_JUDGE_CACHE", str(tmp_path))  # without a folder for logs
+    devices = [LaneDevice("cpu-1", ""), LaneDevice("cpu-2", "")]
+    engine = LocalEngine(new_setup(cpu_plan(VERDICT_CASES, **PLAIN)), devices)
+    shutil.rmtree(tmp_path / "logs")
+    engine.submit(Task(1, right("a")))
+    said = [event.text for event in engine.wait(0.0)]
+    engine.close()
+    assert engine.lanes() == []
+    assert len(said) == 2
+    assert all("cannot be started: [Errno 2] No such file" in text for text in said)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 import torch
@@ -102,7 +103,8 @@ class Lane:
         if self._ahead is not None:
             self._ahead[1].session.hold(not rest)
         elif rest and (task := self._upcoming()) is not None:
-            self._ahead = task, open_submission(task.submission, self._bench)
+            with suppress(OSError):  # then it is opened when its turn has come
+                self._ahead = task, open_submission(task.submission, self._bench)
 
 
 def adapted(setup: Setup) -> Plan:
