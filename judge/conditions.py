@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from judge.device import MIG
 from judge.record import Conditions, Timing
 from judge.sandbox.processes import descendants
 from judge.text import plain
@@ -39,7 +40,8 @@ def sample_conditions(gpu: str) -> Conditions | None:
     except pynvml.NVMLError:
         return None
     try:
-        return _sample(pynvml, pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{gpu}"))
+        name = gpu if gpu.startswith(MIG) else f"GPU-{gpu}"
+        return _sample(pynvml, pynvml.nvmlDeviceGetHandleByUUID(name))
     except pynvml.NVMLError:
         return None
     finally:
@@ -71,14 +73,14 @@ def _if_told(nvml: Any, ask: Callable[[object], Any], handle: object, otherwise:
 
 
 def _foreign(found: set[int]) -> list[int]:
-    """Processes on the GPU that are neither the judge nor below it.
+    """Processes on the GPU that are neither the judge, nor below it, nor what started it.
 
     Empty where the judge, which uses the GPU, is not found itself: the numbers are then another
     process namespace's.
     """
     if os.getpid() not in found:
         return []
-    return sorted(found - descendants([os.getpid()]))
+    return sorted(found - descendants([os.getpid()]) - {os.getppid()})
 
 
 def noise(timing: Timing, around: list[Conditions | None]) -> str:

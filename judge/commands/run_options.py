@@ -29,6 +29,7 @@ from judge.device import DeviceError, child_view, choose_device, gpu_identity
 from judge.environment import capture
 from judge.gpu_lock import LockError, gpu_lock
 from judge.implementations import public_implementations, versions_of
+from judge.parquet import ParquetError
 from judge.record import Environment
 from judge.repetitions import Repetitions
 from judge.roster import RosterError
@@ -51,7 +52,7 @@ MAX_TIMEOUT_S = 86_400.0
 
 _USAGE_ERRORS = (
     *(CaseFileError, SubmissionError, DeviceError, BaselineError, CacheError, SandboxError),
-    *(BudgetError, RosterError, StoreError),
+    *(BudgetError, RosterError, StoreError, ParquetError),
 )
 
 
@@ -204,15 +205,16 @@ def _slice_of(name: str | None, environment: Environment) -> tuple[Slice, Checkp
 
 
 @contextmanager
-def machine(plan: Plan, message: Callable[[str], None]) -> Iterator[Plan]:
+def machine(plan: Plan, message: Callable[[str], None], *, hold: bool = True) -> Iterator[Plan]:
     """Hold the device and have the judge's kernels; the plan with them in it.
 
-    message: told what takes long. Ends with one line, status 1, where either cannot be had.
+    message: told what takes long. hold: False where lanes hold their devices themselves. Ends with
+    one line, status 1, where either cannot be had.
     """
     torch.set_num_threads(plan.child.threads)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     on_cuda = plan.device.type == "cuda"
-    lock = gpu_lock(gpu_identity(plan.device), say) if on_cuda else nullcontext()
+    lock = gpu_lock(gpu_identity(plan.device), say) if on_cuda and hold else nullcontext()
     try:
         with lock:
             if on_cuda:
