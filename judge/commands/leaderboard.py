@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from judge.commands.run_options import WrongUsage, say, usage_errors
 from judge.commands.store_option import open_store, store_option
+from judge.commands.usage import WrongUsage, light_usage_errors, say
 from judge.leaderboard import names_of, store_boards
 from judge.views.board import boards_csv, boards_json, markdown, print_boards
 from judge.yamlfile import shown, suggestion
@@ -45,7 +45,7 @@ def leaderboard_command(
     budget, protocol, baseline, versions and cases. Scores that differ by less than the measured
     spread share a rank. Hidden cases are h1, h2, … Exit status: 0, or 2 wrong usage.
     """
-    with usage_errors(), open_store(store_file) as store:
+    with light_usage_errors(), open_store(store_file) as store:
         boards = store_boards(store, by, attempt == "latest")
     known = names_of(boards)
     if by is not None and boards and by not in known:
