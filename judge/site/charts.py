@@ -85,16 +85,16 @@ def place_chart(
 
 def tries_chart(values: Sequence[float | None], best: float, label: str) -> str:
     """Scores of tries in their order, 0 to `best`; tries without one leave a gap."""
-    height, top = 96, 8
-    step = _INNER / max(1, len(values) - 1)
+    height, top, long = 96, 14, _INNER - 20  # room for the labels
+    step = long / max(1, len(values) - 1)
     lines = [0.0, 60.0, 100.0, best]
 
     def y(score: float) -> float:
         return top + (height - top - 14) * (1 - score / best)
 
-    parts = [f'<path class="grid" d="M{_MARGIN} {y(line):.1f}h{_INNER}"/>' for line in lines]
+    parts = [f'<path class="grid" d="M{_MARGIN} {y(line):.1f}h{long}"/>' for line in lines]
     parts += [
-        f'<text class="soft" x="{WIDTH}" y="{y(line) - 2:.1f}" text-anchor="end">{line:g}</text>'
+        f'<text class="soft" x="{WIDTH}" y="{y(line) + 4:.1f}" text-anchor="end">{line:g}</text>'
         for line in lines[1:]
     ]
     path, pen_down = "", False

@@ -81,6 +81,11 @@ class SubmissionPage:
     log: Sequence[Section] = ()
     notes: Sequence[str] = ()
 
+    @property
+    def floored(self) -> bool:
+        """Whether the floor of some case is known."""
+        return any(name == "floor" for line in self.lines for name, _ in line.marks)
+
 
 @dataclass(frozen=True)
 class Standing:

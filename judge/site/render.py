@@ -41,7 +41,7 @@ class Pages:
             lstrip_blocks=True,
         )
         self._environment.filters |= {"score": _score, "ms": _ms, "when": _when, "text": plain}
-        self._environment.filters["verdict"] = _verdict
+        self._environment.filters |= {"verdict": _verdict, "breakable": _breakable}
         self._environment.globals |= {
             "t": self.words,
             "lang": HTML_LANG[language],
@@ -160,6 +160,11 @@ def _score(value: float | None) -> Markup:
 def _ms(value: float | None) -> Markup:
     """Four significant digits, which is what times are good for."""
     return NONE if value is None else Markup(f"{value:.4g}" if value < 1000 else f"{value:.0f}")
+
+
+def _breakable(verdict: Verdict) -> Markup:
+    """A verdict that a narrow column may break after its underscore."""
+    return Markup(verdict.replace("_", "_<wbr>"))
 
 
 def _verdict(verdict: Verdict) -> Markup:

@@ -6,7 +6,6 @@ for (const table of document.querySelectorAll("table[data-sort]")) {
     const name = head.textContent.trim();
     const button = document.createElement("button");
     button.type = "button";
-    button.textContent = "↕";
     button.setAttribute("aria-label", table.dataset.sort + " " + name);
     head.append(button);
     button.addEventListener("click", () => {

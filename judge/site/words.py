@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 LANGUAGES = {"en": "English", "zh": "中文"}
 """Languages by the code that names their folder."""
@@ -12,13 +12,14 @@ HTML_LANG = {"en": "en", "zh": "zh-Hans"}
 _WORDS: dict[str, tuple[str, str]] = {
     "title": ("Leaderboard", "排行榜"),
     "site": ("Gated DeltaNet prefill lab", "Gated DeltaNet prefill 实验"),
+    "gap": (" ", ""),
     "skip": ("Skip to content", "跳到正文"),
     "language": ("Language", "语言"),
     "boards": ("Boards", "榜单"),
-    "board": ("Board {n} of {total}", "榜单 {n}（共 {total} 个）"),
+    "board": ("Board {n} of {total}", "第 {n} 个榜单，共 {total} 个"),
     "board_link": ("Board {n}", "榜单 {n}"),
     "back": ("Back to the board", "回到榜单"),
-    "ranked_by": ("Ranked by {by}", "按 {by} 排名"),
+    "ranked_by": ("Ranked by {by}.", "按 {by} 排名。"),
     "latest": ("Each participant's latest attempt counts.", "每人取最近一次尝试。"),
     "best": ("Each participant's best attempt counts.", "每人取最好的一次尝试。"),
     "separate": (
@@ -173,7 +174,9 @@ class Words:
     def __call__(self, key: str, **values: object) -> Markup:
         """The text, with what is filled in escaped; KeyError where there is none."""
         text = self._words[key]
-        return text.format(**values) if values else text
+        if not values:
+            return text
+        return Markup(str(text).format(**{name: escape(value) for name, value in values.items()}))
 
     def known(self, key: str) -> str:
         """The text, or `key` itself where there is none."""
