@@ -3,12 +3,13 @@
     python scripts/bench_board.py STORE [--participants N] [--tries N] [--site DIR]
 
 Every result has 14 cases with 100 samples each: 8 public, 4 hidden and 2 of the gate. Prints
-seconds of wall time, the best and all of several runs, of `leaderboard` in each format and of the
-site, and the size of its largest page.
+seconds of wall time of several runs, the best first, and the CPU seconds of that run, of
+`leaderboard` in each format and of the site; and the size of the site's largest page.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import subprocess
@@ -150,21 +151,22 @@ def fill(path: Path, participants: int, tries: int) -> None:
                 skill *= 1.05
 
 
-def timed(arguments: list[str]) -> list[float]:
-    """Seconds of each of several runs of a command, output thrown away."""
-    seconds = []
-    for _ in range(RUNS):
-        start = time.perf_counter()
-        command = [sys.executable, str(ROOT / "run.py"), *arguments]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        seconds.append(time.perf_counter() - start)
-    return seconds
+def report(name: str, arguments: list[str]) -> None:
+    """Run a command several times, its output thrown away, and print a line."""
+    runs = sorted(once(arguments) for _ in range(RUNS))
+    walls = ", ".join(f"{wall:.2f}" for wall, _ in runs)
+    click.echo(f"{name:6} {walls} s; {runs[0][1]:.2f} s of CPU")
 
 
-def report(name: str, seconds: list[float]) -> None:
-    """One line: the best run, then all."""
-    runs = ", ".join(f"{one:.2f}" for one in seconds)
-    click.echo(f"{name:12} {min(seconds):6.2f} s  ({runs})")
+def once(arguments: list[str]) -> tuple[float, float]:
+    """Seconds of wall time and of CPU time of one run."""
+    before = os.times()
+    start = time.perf_counter()
+    command = [sys.executable, str(ROOT / "run.py"), "leaderboard", *arguments]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wall, after = time.perf_counter() - start, os.times()
+    cpu = after.children_user - before.children_user
+    return wall, cpu + after.children_system - before.children_system
 
 
 @click.command()
@@ -184,10 +186,10 @@ def main(store_file: Path, participants: int, tries: int, site: Path | None) -> 
         f"{time.perf_counter() - start:.0f} s"
     )
     for name in FORMATS:
-        report(name, timed(["leaderboard", "--store", str(store_file), "--format", name]))
+        report(name, ["--store", str(store_file), "--format", name])
     if site is not None:
         options = ["--store", str(store_file), "--format", "html", "-o", str(site)]
-        report("html", timed(["leaderboard", *options]))
+        report("html", options)
         pages = sorted(site.rglob("*.html"), key=lambda page: page.stat().st_size)
         click.echo(
             f"{len(pages)} pages, the largest {pages[-1].relative_to(site)}: "

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import gc
 import secrets
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,13 +56,13 @@ def write_site(
             check_replaceable(one)
     site = _Site(store, by, latest)
     theirs: dict[str, list[tuple[BoardSite, SubmissionPage]]] = {}
-    count = 0
-    with replaced(folder) as new:
-        count = site.write(new, theirs if private else None)
-    if hand_out is not None:
-        key = _key(hand_out)
-        with replaced(hand_out, mode=0o700) as new:
-            _write_private(new, key, site.renderers, theirs)
+    with _set_aside():
+        with replaced(folder) as new:
+            count = site.write(new, theirs if private else None)
+        if hand_out is not None:
+            key = _key(hand_out)
+            with replaced(hand_out, mode=0o700) as new:
+                _write_private(new, key, site.renderers, theirs)
     return Written(site.boards, count, hand_out)
 
 
@@ -68,6 +70,16 @@ def private_folder(folder: Path) -> Path:
     """Where participants' pages go: beside the site, lest anybody publish them with it."""
     target = folder.resolve()
     return target.with_name(f"{target.name}-private")
+
+
+@contextmanager
+def _set_aside() -> Iterator[None]:
+    """Keep what has been read out of every search for garbage, which takes as long as the pages."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 class _Site:
