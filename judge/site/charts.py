@@ -18,7 +18,7 @@ _INNER = WIDTH - 2 * _MARGIN
 _BINS = 40
 _FEW = 12  # samples; fewer are drawn one by one
 _TAIL = 4.0  # how many times (p90 - p10) a sample may lie beyond them and be drawn in its place
-_CHARACTER = 5.6  # mean width of one, in the charts' units
+_CHARACTER = 6.4  # width of one at most, in the charts' units
 
 
 def samples_chart(timing: Timing) -> str:
