@@ -100,6 +100,8 @@ def test_a_submission_has_its_times_history_kernels_and_log(site: Path) -> None:
     assert len(labels) == 2 * len(CASES) + 1
     place = f"{CASES[0].name}: median 0.2307 ms; t100 0.346, t60 0.574, floor 0.06921"
     assert place in labels
+    assert ">floor 0.06921</text>" in of(site, "one").read_text()
+    assert ">下限 0.06921</text>" in of(site, "one", language="zh").read_text()
     assert "first line" in page.text
     assert "remembered" not in page.text
 

@@ -13,6 +13,7 @@ from judge.record import Timing
 
 WIDTH = 320
 SAMPLES_HEIGHT = 72
+PLACE_HEIGHT = 68
 _MARGIN = 10
 _INNER = WIDTH - 2 * _MARGIN
 _BINS = 40
@@ -55,10 +56,8 @@ def samples_chart(timing: Timing) -> str:
     )
 
 
-def place_chart(
-    median: float, marks: Sequence[tuple[str, float]], label: str, low: float, high: float
-) -> str:
-    """Where a time lies among others, faster to the left, on a logarithmic scale low to high.
+def place_chart(median: float, marks: Sequence[tuple[str, float]], low: float, high: float) -> str:
+    """The inside of a chart of where a time lies among others, on a logarithmic scale low to high.
 
     marks: name and time of each of the others; their names stand above the axis, in rows where
     they would meet.
@@ -80,7 +79,7 @@ def place_chart(
         parts.append(f'<text x="{at:.1f}" y="{y}">{name} {_number(ms)}</text>')
     parts.append(f'<circle class="dot" cx="{x(median):.1f}" cy="44" r="5"/>')
     parts.append(_text(x(median), 63, median, "strong"))
-    return svg(68, label, "".join(parts))
+    return "".join(parts)
 
 
 def tries_chart(values: Sequence[float | None], best: float, label: str) -> str:

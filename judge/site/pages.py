@@ -11,7 +11,7 @@ from judge.check_report import CheckReport, KernelReport
 from judge.leaderboard import Board, Cell, Row, case_names
 from judge.record import CaseResult, Record, Timing
 from judge.scoring import speed_up
-from judge.site.charts import samples_chart
+from judge.site.charts import place_chart, samples_chart
 from judge.site.log_excerpt import Section, log_excerpt
 from judge.site.names import file_name
 from judge.verdict import Verdict
@@ -25,7 +25,8 @@ Mark = tuple[str, float]
 class CaseLine:
     """One case of a submission; times in ms, None where there is none or nobody may see it.
 
-    drawn: the inside of the chart of its samples, empty where there are none.
+    drawn, placed: the insides of the charts of its samples and of its median's place, empty where
+    there are none.
     """
 
     name: str
@@ -39,6 +40,7 @@ class CaseLine:
     noisy: str
     marks: Sequence[Mark]
     drawn: str
+    placed: str
 
 
 @dataclass(frozen=True)
@@ -241,6 +243,7 @@ def _standings(name: str, rows: Sequence[Row], hidden: bool) -> list[Standing]:
 
 
 def _line(result: CaseResult, record: Record) -> CaseLine:
+    marks = _marks(result, record)
     return CaseLine(
         name=result.case.name,
         suite=result.suite,
@@ -251,9 +254,15 @@ def _line(result: CaseResult, record: Record) -> CaseLine:
         speed_up=speed_up(result, record.baseline),
         detail=result.detail,
         noisy=result.noisy,
-        marks=_marks(result, record),
+        marks=marks,
         drawn=samples_chart(result.timing) if result.timing is not None else "",
+        placed=_placed(result.timing, marks) if result.timing is not None else "",
     )
+
+
+def _placed(timing: Timing, marks: Sequence[Mark]) -> str:
+    times = [timing.median_ms, *(ms for _, ms in marks)]
+    return place_chart(timing.median_ms, marks, 0.85 * min(times), 1.15 * max(times))
 
 
 def _marks(result: CaseResult, record: Record) -> list[Mark]:

@@ -102,10 +102,9 @@ class Pages:
         assert line.timing is not None
         median = line.timing.median_ms
         marks = self._named(line.marks)
-        times = [median, *(ms for _, ms in marks)]
         label = self.words("place_label", case=line.name, median=_ms(median), marks=_listed(marks))
-        low, high = 0.85 * min(times), 1.15 * max(times)
-        return Markup(charts.place_chart(median, marks, label, low, high))
+        placed = line.placed.replace(">floor ", f">{self.words('floor')} ")
+        return Markup(charts.svg(charts.PLACE_HEIGHT, label, placed))
 
     def _tries_chart(self, history: Sequence[Row]) -> Markup:
         values = [row.value for row in history]
