@@ -9,6 +9,7 @@ from rich.console import Console
 
 from judge.commands.store_option import open_store, store_option
 from judge.commands.usage import WrongUsage, light_usage_errors, say
+from judge.garbage import uncollected
 from judge.leaderboard import Board, names_of, store_boards
 from judge.views.board import boards_csv, boards_json, markdown, print_boards
 from judge.yamlfile import shown, suggestion
@@ -70,15 +71,20 @@ def leaderboard_command(
         return
     if folder is not None or private:
         raise WrongUsage("-o and --private go with --format html")
-    with light_usage_errors(), open_store(store_file) as store:
-        boards = store_boards(store, by, latest)
-    _check(boards, by)
-    if len(boards) > 1 and output_format != "table":
-        say(f"{len(boards)} boards, graded under different conditions: never rank them together")
+    with uncollected():
+        with light_usage_errors(), open_store(store_file) as store:
+            boards = store_boards(store, by, latest)
+        _check(boards, by)
+        _show(boards, output_format)
+
+
+def _show(boards: list[Board], output_format: str) -> None:
     if output_format == "table":
         print_boards(boards, Console())
-    else:
-        click.echo(_FORMATS[output_format](boards).rstrip("\n"))
+        return
+    if len(boards) > 1:
+        say(f"{len(boards)} boards, graded under different conditions: never rank them together")
+    click.echo(_FORMATS[output_format](boards).rstrip("\n"))
 
 
 def _check(boards: list[Board], by: str | None) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import gc
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from judge.brief import AnyRecord
+from judge.garbage import set_aside
 from judge.leaderboard import Board, Row, histories, make_boards
 from judge.record import Record
 from judge.site.folder import check_replaceable, replaced
@@ -56,7 +55,7 @@ def write_site(
             check_replaceable(one)
     site = _Site(store, by, latest)
     theirs: dict[str, list[tuple[BoardSite, SubmissionPage]]] = {}
-    with _set_aside():
+    with set_aside():
         with replaced(folder) as new:
             count = site.write(new, theirs if private else None)
         if hand_out is not None:
@@ -70,16 +69,6 @@ def private_folder(folder: Path) -> Path:
     """Where participants' pages go: beside the site, lest anybody publish them with it."""
     target = folder.resolve()
     return target.with_name(f"{target.name}-private")
-
-
-@contextmanager
-def _set_aside() -> Iterator[None]:
-    """Keep what has been read out of every search for garbage, which takes as long as the pages."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 class _Site:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ import msgspec
 from judge.brief import AnyRecord, brief_from_json
 from judge.caches import cache_root
 from judge.check_report import CheckReport, check_from_json
+from judge.garbage import uncollected
 from judge.record import Record, from_json
 from judge.roster import Participant
 from judge.store.decisions import Decision, Kind
@@ -292,7 +292,7 @@ class Store:
                 time.sleep(0.05)
 
     def _last_results(self, decode: Callable[[bytes], AnyRecord]) -> list[Graded]:
-        with self._told(), _no_collection():
+        with self._told(), uncollected():
             rows = self._connection.execute(
                 "SELECT id, participant, content, settings, record FROM results WHERE id IN"
                 " (SELECT max(id) FROM results GROUP BY participant, content, settings)"
@@ -327,15 +327,3 @@ class Store:
                 raise StoreFullError(f"{self._path}: {error}; {MAKE_ROOM}") from None
             text = f"{self._path}: {error}; name another file with --store"
             raise StoreError(text) from None
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Decode without looking for garbage, which takes as long again in a class of a thousand."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
