@@ -31,11 +31,11 @@ def print_boards(boards: Sequence[Board], console: Console) -> None:
             console.print()
         for line in heading(board, number, len(boards)):
             console.print(Text(line, style="bold" if line.startswith("Board") else ""))
-        console.out(_grid(_columns(board), board.rows), highlight=False)
+        console.file.write(_grid(_columns(board), board.rows) + "\n")
         fitting = max(1, (console.width - _NAME_WIDTH - 2) // (_CASE_WIDTH + 2))
         for start in range(0, len(board.cases), fitting):
             columns = _case_columns(board.cases[start : start + fitting])
-            console.out(_grid(columns, board.rows), highlight=False)
+            console.file.write(_grid(columns, board.rows) + "\n")
         for row in board.rows:
             if said := _said(row):
                 console.print(Text(f"{_name(row)}: {said}", style="yellow"))
