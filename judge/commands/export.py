@@ -85,7 +85,7 @@ def export_command(
         say("timing is not official: host clock of a CPU")
     entries = gradebook(roster, board, deadline)
     if parquet_file is not None:
-        with usage_errors():
+        with light_usage_errors():
             write_parquet(entries, parquet_file)
         return
     click.echo(_FORMATS[output_format](entries), nl=False)
