@@ -79,17 +79,19 @@ def fresh_seed() -> int:
 
 
 class AuditSeeds:
-    """The secret of a run: every submission that it judges is audited with the same seeds."""
+    """The secret of a run: every submission that it judges is audited with the same seeds.
 
-    def __init__(self) -> None:
-        self._secret = secrets.token_bytes(16)
+    secret: of a run under way, None for a new one.
+    """
+
+    def __init__(self, secret: bytes | None = None) -> None:
+        self.secret = secrets.token_bytes(16) if secret is None else secret
 
     def of(self, case: Case, count: int) -> list[int]:
         """Different seeds for the audits of a case, the same ones whenever asked in this run."""
         name = case.name.encode()
         drawn = (
-            hashlib.sha256(self._secret + bytes([number]) + name).digest()
-            for number in range(count)
+            hashlib.sha256(self.secret + bytes([number]) + name).digest() for number in range(count)
         )
         return [int.from_bytes(digest[:8]) % SEED_LIMIT for digest in drawn]
 

@@ -101,17 +101,20 @@ class Progress(Interface):
 class Bench:
     """Shared by the submissions of one run, which it outlives; they are judged one at a time.
 
-    The plan's submission means nothing here. measured: the baseline's times by case, each measured
-    once, so that all submissions of a run are scored by the same ones. lost: one line that says
-    why the device answers no more, empty while it does.
+    The plan's submission means nothing here. seeds: of the audits, None for new ones. measured: the
+    baseline's times by case, each measured once, so that all submissions of a run are scored by the
+    same ones. lost: one line that says why the device answers no more, empty while it does.
+    at_rest: told True where nothing is timed for a while, False before something is: what gets
+    ready beside the submission under way, such as the next one's child, does so in between.
     """
 
-    def __init__(self, plan: Plan, progress: Progress) -> None:
+    def __init__(self, plan: Plan, progress: Progress, seeds: AuditSeeds | None = None) -> None:
         self.measured: dict[str, Timing] = {}
         self.lost = ""
+        self.at_rest: Callable[[bool], None] = lambda rest: None
         self._plan = plan
         self._progress = progress
-        self._seeds = AuditSeeds()
+        self._seeds = seeds or AuditSeeds()
         self._kept = KeptAnswers(plan.device, _memory_for_answers())
         self._logs: list[ChildLog] = []
         self._baseline: Session | None = None
@@ -145,6 +148,7 @@ class Bench:
             log,
             lambda phase: self._progress.phase(prefix + phase),
             strict=self._plan.strict,
+            at_rest=lambda rest: self.at_rest(rest),
         )
 
     def rival(self, one: Implementation) -> Session:

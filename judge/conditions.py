@@ -61,14 +61,14 @@ def _sample(nvml: object, handle: object) -> Conditions:
 
 
 def _foreign(found: set[int]) -> list[int]:
-    """Processes on the GPU that are neither the judge nor below it.
+    """Processes on the GPU that are neither the judge, nor below it, nor what started it.
 
     Empty where the judge, which uses the GPU, is not found itself: the numbers are then another
     process namespace's.
     """
     if os.getpid() not in found:
         return []
-    return sorted(found - descendants([os.getpid()]))
+    return sorted(found - descendants([os.getpid()]) - {os.getppid()})
 
 
 def noise(timing: Timing, around: list[Conditions | None]) -> str:

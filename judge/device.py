@@ -6,6 +6,9 @@ import os
 
 import torch
 
+MIG = "MIG-"
+"""How the UUID of a MIG instance begins, as CUDA_VISIBLE_DEVICES takes it."""
+
 
 class DeviceError(ValueError):
     """A device that is not there; the text is one line that says what is."""
@@ -42,5 +45,8 @@ def child_view(device: torch.device) -> tuple[str, str | None]:
 
 
 def gpu_identity(device: torch.device) -> str:
-    """A name of the GPU that holds across processes: its UUID."""
+    """A name of the GPU, or of the MIG instance, that holds across processes: its UUID."""
+    _, visible = child_view(device)
+    if visible is not None and visible.startswith(MIG):  # its GPU's UUID is that of others too
+        return visible
     return str(torch.cuda.get_device_properties(device).uuid)

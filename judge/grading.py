@@ -5,8 +5,9 @@ from __future__ import annotations
 import signal
 import time
 import traceback
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from judge import __version__
@@ -36,18 +37,49 @@ from judge.scoring import result_score, score_run
 from judge.session import Session
 from judge.slices import predict
 from judge.strict_protocol import Terms
+from judge.submission import Submission
 from judge.text import plain
 from judge.verdict import Verdict
 
 
-def grade(plan: Plan, progress: Progress, bench: Bench | None = None) -> Record:
+@dataclass(frozen=True)
+class Opened:
+    """A submission's session and log, opened at `created`; its child may be starting."""
+
+    created: datetime
+    log: ChildLog
+    session: Session
+
+    def close(self) -> None:
+        """End the child and the log."""
+        self.session.close()
+        self.log.close()
+
+
+def open_submission(submission: Submission, bench: Bench) -> Opened:
+    """Start a submission's child without waiting for it."""
+    created = datetime.now(UTC)
+    log = ChildLog(log_path(created, f"submission-{submission.digest[:8]}-{submission.name}"))
+    session = bench.session(submission, log)
+    session.start()
+    return Opened(created, log, session)
+
+
+def grade(
+    plan: Plan,
+    progress: Progress,
+    bench: Bench | None = None,
+    opened: Opened | None = None,
+    compile_errors: Mapping[str, str] | None = None,
+) -> Record:
     """Run the plan. An interrupt ends it early: finished cases are kept, the children ended.
 
     bench: what the run shares with those of other submissions under the same plan, and is left
-    open; None where it stands alone.
+    open; None where it stands alone. opened: the submission, where it was opened ahead; closed
+    here. compile_errors: by case, what a compile stage says where there is no GPU to run it.
     """
     shared = bench or Bench(plan, progress)
-    run = _Run(plan, progress, shared)
+    run = _Run(plan, progress, shared, opened, compile_errors or {})
     interrupted = False
     try:
         run.note(shared.measure_quiet_machine())
@@ -73,22 +105,27 @@ def _ignore_further_interrupts() -> None:
 class _Run:
     """One run under way: the submission's session, what it shares, and what came of them."""
 
-    def __init__(self, plan: Plan, progress: Progress, bench: Bench) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        progress: Progress,
+        bench: Bench,
+        opened: Opened | None,
+        compile_errors: Mapping[str, str],
+    ) -> None:
         self._plan = plan
         self._progress = progress
         self._bench = bench
+        self._compile_errors = compile_errors if plan.device.type == "cpu" else {}
         self._start = time.monotonic()
-        self._created = datetime.now(UTC)
         self._results: list[CaseResult] = []
         self._notes = [note for note in (plan.child.sandbox.note, plan.choice.reason) if note]
         for suite in plan.suites:
             note = toolchain_note(suite.tilelang, plan.environment.tilelang)
             if note and note not in self._notes:
                 self._notes.append(note)
-        submission = plan.submission
-        name = f"submission-{submission.digest[:8]}-{submission.name}"
-        self._log = ChildLog(log_path(self._created, name))
-        self._session = bench.session(submission, self._log)
+        opened = opened or open_submission(plan.submission, bench)
+        self._created, self._log, self._session = opened.created, opened.log, opened.session
         self._logs, self._own_sessions = [self._log], [self._session]
         self._rival_results: list[RivalResult] = []
         self._rivals = self._new_rivals() if plan.has_rivals else None
@@ -135,6 +172,9 @@ class _Run:
             for session in self._own_sessions:
                 session.drop_child()
             self._bench.drop_children()
+        error = self._compile_errors.get(case.name)
+        if error is not None and result.verdict is Verdict.NOT_RUN:
+            result = replace(result, verdict=Verdict.COMPILE_ERROR, detail=error)
         self._results.append(result)
         self._progress.done(result)
         if result.verdict in (Verdict.CRASH, Verdict.TIMEOUT):
@@ -150,6 +190,7 @@ class _Run:
 
     def _judge(self, suite: str, case: Case) -> CaseResult:
         self._progress.phase("reference")
+        self._bench.at_rest(True)
         start = time.monotonic()
         known = self._bench.known(case)
         reference_s = time.monotonic() - start
@@ -175,6 +216,7 @@ class _Run:
         plan = self._plan
         rivals = self._rivals if case.timed else None
         if rivals is not None:
+            self._bench.at_rest(False)
             rivals.prepare(suite, case, plan.seed, plan.count, known)
             if terms is not None:
                 terms = replace(terms, beside=rivals.take_turns)

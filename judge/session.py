@@ -45,7 +45,8 @@ class Session:
     """Judges cases with one submission.
 
     progress is told the phase that begins: start, import, prepare, first call, run, check.
-    strict: the protocol for hostile code, else the lab's own.
+    strict: the protocol for hostile code, else the lab's own. at_rest: told whether something is
+    being timed, as `Bench.at_rest` is.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Session:
         progress: Callable[[str], None],
         *,
         strict: bool,
+        at_rest: Callable[[bool], None] = lambda rest: None,
     ) -> None:
         self.rules: tuple[Rules, str] = rules.scan_source(submission)
         self._submission = submission
@@ -65,6 +67,7 @@ class Session:
         self._log = log
         self._progress = progress
         self._strict = strict
+        self._at_rest = at_rest
         self._child: Child | None = None
         self._greeting: Reply | None = None
         self._loaded = False
@@ -174,6 +177,11 @@ class Session:
         if self._child is not None and self._loaded:
             self._child.pause(paused)
 
+    def hold(self, held: bool) -> None:
+        """Stop a child that was started ahead, ready or not; or let it go on."""
+        if self._child is not None:
+            self._child.pause(held)
+
     def close(self) -> None:
         """End the child in peace."""
         if self._child is not None:
@@ -195,6 +203,7 @@ class Session:
         terms: Terms | None,
         outcome: Outcome,
     ) -> None:
+        self._at_rest(True)
         trial = self._trial(outcome)
         prepared = trial.ask(Prepare(case, seed), Prepared, "prepare", self._limits.prepare)
         called = trial.ask(Call(), Called, "first call", self._limits.first_call)
@@ -204,6 +213,8 @@ class Session:
         )
         inputs = prepared.digests | answers.fixed.input_digests
         trial.collect("call", "untimed call", case, answers.fixed, inputs)
+        if case.timed:
+            self._at_rest(False)
         if self._strict:
             run_strict_protocol(trial, case, count, answers, inputs, terms)
         else:

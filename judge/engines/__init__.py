@@ -1,0 +1,1 @@
+"""Where submissions are measured: lanes, and the engines that run them."""
