@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -91,6 +92,16 @@ def read_upload(place: Place) -> Upload:
         return Upload(place, None, Card(), plain(f"cannot be read: {error}"), changed)
     name = f"{place.participant}-{place.label}" if place.label else place.participant
     return Upload(place, replace(submission, name=plain(name)), card, "", changed)
+
+
+def upload_state(place: Place) -> str:
+    """Sizes and times of an upload's files as one text, which is another one once any changes."""
+    told = []
+    with suppress(OSError):
+        for at in (place.path, *islice(place.path.rglob("*"), _MOST_LOOKED_AT)):
+            found = at.lstat()
+            told.append(f"{at.name}\0{found.st_size}\0{found.st_mtime_ns}\0{found.st_ino}")
+    return "\0".join(told)
 
 
 def _places(entry: Path) -> Iterator[Place]:

@@ -35,27 +35,36 @@ def test_a_line_has_scores_verdicts_and_no_escapes() -> None:
 def test_piped_progress_is_lines_alone() -> None:
     lines: list[str] = []
     console = Console(file=io.StringIO(), force_terminal=False)
-    progress = ClassTerminal(console, 2, lines.append)
-    progress.submission(1, 2, PLACE)
-    progress.case(1, 4, "smoke")
-    progress.phase("run")
+    said: list[str] = []
+    progress = ClassTerminal(console, 2, lines.append, said.append)
+    progress.compiling([PLACE])
+    progress.began("cpu-1", PLACE)
+    progress.case("cpu-1", 1, 4, "smoke")
+    progress.phase("cpu-1", "run")
+    progress.said("cpu-1", "waiting for\x1b[31m another judge")
     progress.finished(1, 2, Outcome(PLACE, State.UNCHANGED))
     progress.close()
     assert lines == ["1/2 [red]张三 2: unchanged"]
+    assert said == ["cpu-1: waiting for another judge"]
     assert console.file.getvalue().strip() == ""
 
 
 def test_a_terminal_shows_what_runs_and_keeps_the_lines() -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=120)
-    progress = ClassTerminal(console, 2, None)
-    progress.submission(1, 2, PLACE)
-    progress.case(1, 4, "smoke")
-    progress.phase("run")
-    progress.finished(1, 2, Outcome(PLACE, State.UNCHANGED))
+    other = Place(Path("in/y"), "bob", "")
+    progress = ClassTerminal(console, 3, None, pytest.fail)
+    for lane, place in (("GPU-1", PLACE), ("GPU-2", other)):
+        progress.began(lane, place)
+        progress.case(lane, 1, 4, "smoke")
+        progress.phase(lane, "run")
+    progress.compiling([PLACE] * 5)
+    progress.finished(1, 3, Outcome(PLACE, State.UNCHANGED))
     progress.close()
     shown = console.file.getvalue()
-    assert "1/2 [red]张三 2: unchanged" in shown
-    assert "[red]张三 2 · 1/4 smoke · run" in shown
+    assert "1/3 [red]张三 2: unchanged" in shown
+    assert "GPU-1 · [red]张三 2 · 1/4 smoke · run" in shown
+    assert "GPU-2 · bob · 1/4 smoke · run" in shown
+    assert "compiling · [red]张三 2, [red]张三 2, [red]张三 2 and 2 more" in shown
 
 
 def test_the_real_hidden_suite_takes_the_stand_in_s_place(tmp_path: Path) -> None:

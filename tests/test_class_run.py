@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
 
-from judge import class_run
 from judge.baseline import Choice, Measure, no_baseline
 from judge.bench import Plan
 from judge.child.process import ChildOptions
-from judge.class_run import Ended, State, grade_class
+from judge.class_run import TRIES, ClassRun, Ended, State, grade_class
+from judge.device_probe import DeviceLost
+from judge.engines.engine import Began, Died, Event, Finished, Task
 from judge.fingerprint import settings_key
 from judge.implementations import simple_implementation
 from judge.record import Record
 from judge.reference_run import null_submission
 from judge.repetitions import Repetitions
 from judge.roster import Participant
+from judge.run_log import RunLog
 from judge.sandbox.kinds import Kind, Sandbox
+from judge.sources import Listed
 from judge.store.schema import StoreFullError
 from judge.store.store import Store
 from judge.trial import Limits
@@ -38,41 +42,72 @@ class Quiet:
         return lambda *values: None
 
 
-class StandInBench(SimpleNamespace):
-    """A bench without children."""
+class StandInEngine:
+    """One lane without a process: `measure(name)` gives the record, or raises what a lane does."""
 
-    def __init__(self, plan: Plan, progress: object) -> None:
-        super().__init__(lost="", closed=False)
+    def __init__(self, measure: Callable[[str], Record]) -> None:
+        self._measure = measure
+        self._tasks: deque[Task] = deque()
+        self.lost = ""
+        self.closed = False
 
-    def drop_children(self) -> None:
-        pass
+    def lanes(self) -> list[str]:
+        return [] if self.lost else ["lane"]
+
+    def room(self) -> int:
+        return 2 - len(self._tasks)
+
+    def submit(self, task: Task) -> None:
+        self._tasks.append(task)
+
+    def wait(self, timeout_s: float) -> list[Event]:
+        if not self._tasks:
+            return []
+        task = self._tasks.popleft()
+        events: list[Event] = [Began(task.number, "lane")]
+        try:
+            record, problem = self._measure(task.submission.name), ""
+        except LaneDied:
+            return [*events, Died(task.number, "lane", "its lane ended by signal SIGKILL")]
+        except DeviceLost as lost:
+            record, problem, self.lost = replace(public_record(), interrupted=True), "", str(lost)
+        except OSError as error:
+            record, problem = None, f"the judge failed: {error}"
+        return [*events, Finished(task.number, "lane", record, problem, self.lost, 1.0)]
 
     def close(self) -> None:
         self.closed = True
 
 
+class LaneDied(Exception):
+    """The lane ends at this submission."""
+
+
 def run(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    judge: Callable[[str, StandInBench, Store], Record],
+    folder: Path, judge: Callable[[str], Record], *, fresh: bool = False
 ) -> tuple[Ended, list[str]]:
-    """Grade three uploads by `judge(name, bench, store)`; how it ended, and who has a result."""
+    """Grade three uploads by `judge(name)`; how it ended, and who has a result."""
     for name in NAMES:
         path = folder / "in" / f"{name}.py"
         path.parent.mkdir(exist_ok=True)
-        path.write_text(f"x = '{name}'\n")
+        if not path.exists():
+            path.write_text(f"x = '{name}'\n")
     with Store(folder / "store.sqlite") as store:
-
-        def grade(plan: Plan, progress: object, bench: StandInBench) -> Record:
-            return judge(plan.submission.name, bench, store)
-
-        monkeypatch.setattr(class_run, "Bench", StandInBench)
-        monkeypatch.setattr(class_run, "grade", grade)
-        places = find_uploads(folder / "in")
-        roster = {"a": Participant("a", "Ann", "1")}
+        engine = StandInEngine(judge)
+        class_run = ClassRun(
+            make_plan(),
+            engine,
+            None,
+            store,
+            {"a": Participant("a", "Ann", "1")},
+            Quiet(),
+            RunLog(folder / "log.jsonl"),
+            fresh,
+        )
         try:
-            ended = grade_class(make_plan(), places, roster, store, Quiet(), fresh=False)
+            ended = grade_class(class_run, Listed(find_uploads(folder / "in")))
         finally:
+            assert engine.closed
             kept = [graded.participant for graded in store.results()]
         return ended, kept
 
@@ -117,57 +152,108 @@ def test_how_a_baseline_is_measured_and_of_how_many_sms_are_conditions_of_a_resu
     assert settings_key(measured(Measure.REFERENCE, "2")) == keys[0]
 
 
-def test_a_judge_that_fails_at_one_goes_on_and_tries_it_again_next_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def failing(name: str, bench: StandInBench, store: Store) -> Record:
+def graded(name: str) -> Record:
+    return public_record()
+
+
+def test_a_judge_that_fails_at_one_goes_on_and_tries_it_again_next_time(tmp_path: Path) -> None:
+    def failing(name: str) -> Record:
         if name == "b":
             raise OSError("no log can be written")
         return public_record()
 
-    ended, kept = run(tmp_path, monkeypatch, failing)
+    ended, kept = run(tmp_path, failing)
     assert [o.state for o in ended.outcomes] == [State.GRADED, State.FAILED, State.GRADED]
     assert "no log can be written" in ended.outcomes[1].problem
-    assert [o.remarks for o in ended.outcomes] == [(), (), ("not on the roster",)]
+    assert [o.remarks for o in ended.outcomes] == [(), *[("not on the roster",)] * 2]
     assert kept == ["a", "c"]
-    ended, kept = run(tmp_path, monkeypatch, lambda name, bench, store: public_record())
-    assert [o.state for o in ended.outcomes] == [State.UNCHANGED, State.GRADED, State.UNCHANGED]
+    ended, kept = run(tmp_path, graded)
+    states = {o.place.participant: o.state for o in ended.outcomes}
+    assert states == {"a": State.UNCHANGED, "b": State.GRADED, "c": State.UNCHANGED}
     assert sorted(kept) == ["a", "b", "c"]
 
 
-def test_an_interrupt_drops_the_submission_under_way_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(name: str, bench: StandInBench, store: Store) -> Record:
-        return replace(public_record(), interrupted=name == "b")
+def test_an_interrupt_drops_the_submission_under_way_alone(tmp_path: Path) -> None:
+    def interrupted(name: str) -> Record:
+        if name == "b":
+            raise KeyboardInterrupt
+        return public_record()
 
-    ended, kept = run(tmp_path, monkeypatch, interrupted)
+    ended, kept = run(tmp_path, interrupted)
     assert (ended.interrupted, ended.lost, kept) == (True, "", ["a"])
 
 
-def test_who_loses_the_device_is_kept_and_ends_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def losing(name: str, bench: StandInBench, store: Store) -> Record:
-        bench.lost = "the GPU is wedged" if name == "b" else ""
-        return replace(public_record(), interrupted=name == "b")
+def test_who_loses_the_last_device_is_kept_and_ends_the_run(tmp_path: Path) -> None:
+    def losing(name: str) -> Record:
+        if name == "b":
+            raise DeviceLost("the GPU is wedged")
+        return public_record()
 
-    ended, kept = run(tmp_path, monkeypatch, losing)
+    ended, kept = run(tmp_path, losing)
     assert (ended.interrupted, ended.lost, kept) == (False, "the GPU is wedged", ["a", "b"])
+
+
+def test_a_submission_whose_lane_dies_is_tried_once_more(tmp_path: Path) -> None:
+    asked: Counter[str] = Counter()
+
+    def dying(name: str) -> Record:
+        asked[name] += 1
+        if name == "b" or (name == "c" and asked[name] == 1):
+            raise LaneDied
+        return public_record()
+
+    ended, kept = run(tmp_path, dying)
+    assert asked == {"a": 1, "b": TRIES, "c": 2}
+    assert sorted(kept) == ["a", "c"]
+    (failed,) = [o for o in ended.outcomes if o.state is State.FAILED]
+    assert failed.problem == "its lane ended by signal SIGKILL; tried 2 times"
+
+
+def test_equal_uploads_of_one_participant_are_graded_once(tmp_path: Path) -> None:
+    for attempt in ("1", "2", "3"):
+        path = tmp_path / "in" / "zoe" / f"{attempt}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"# attempt {attempt}\nx = 'z'\n")
+    asked: Counter[str] = Counter()
+
+    def failing_first(name: str) -> Record:
+        asked[name] += 1
+        if name == "zoe-1":
+            raise OSError("no log can be written")
+        return public_record()
+
+    ended, _ = run(tmp_path, failing_first)
+    theirs = {o.place.label: o.state for o in ended.outcomes if o.place.participant == "zoe"}
+    assert theirs == {"1": State.FAILED, "2": State.GRADED, "3": State.UNCHANGED}
+    assert (asked["zoe-1"], asked["zoe-2"], asked["zoe-3"]) == (1, 1, 0)
+    run(tmp_path, failing_first, fresh=True)
+    assert (asked["zoe-1"], asked["zoe-2"], asked["zoe-3"]) == (2, 2, 1)
+
+
+def test_a_run_s_log_tells_what_each_upload_took(tmp_path: Path) -> None:
+    run(tmp_path, graded)
+    begun, *uploads, end = [
+        json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()
+    ]
+    assert (begun["participant"], end["event"]) == ("a", "end")
+    for upload in (begun, *uploads):
+        assert (upload["state"], upload["lane"], upload["lane_s"]) == ("graded", "lane", 1.0)
+        assert upload["read"] <= upload["began"] <= upload["finished"] <= upload["at"]
+        # seven cases of 0.25 s in the made-up record
+        assert upload["phases"]["run"] == 7 * 0.25
 
 
 def test_a_full_disk_ends_the_run_with_the_last_result_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = []
+    add = Store.add
 
-    def filling(name: str, bench: StandInBench, store: Store) -> Record:
-        seen.append(name)
-        store.full = name == "b"
-        return public_record()
+    def filling(store: Store, participant: str, *rest: object) -> int:
+        store.full = participant == "b"
+        return add(store, participant, *rest)
 
+    monkeypatch.setattr(Store, "add", filling)
     with pytest.raises(StoreFullError, match="make room and start again"):
-        run(tmp_path, monkeypatch, filling)
-    assert seen == ["a", "b"]
+        run(tmp_path, graded)
     with Store(tmp_path / "store.sqlite") as store:
-        assert [graded.participant for graded in store.results()] == ["a", "b"]
+        assert [one.participant for one in store.results()] == ["a", "b"]

@@ -13,21 +13,21 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from judge import bench, class_run, cli, grading
+from judge import bench, cli, grading
 from judge.audit import NO_AUDITS, AuditSeeds, answers
 from judge.baseline import Choice, Measure
 from judge.child.arguments import InputForm
 from judge.child.log import ChildLog
-from judge.commands import grade as grade_wiring
+from judge.engines.engine import Began, Event, Task, new_setup
+from judge.engines.lane import Lane
 from judge.implementations import CORE, FULL, Implementation, simple_implementation
 from judge.record import Record, from_json
 from judge.repetitions import Repetitions
 from judge.rivals import Rivals
 from judge.session import Session
-from judge.store.store import Store
 from judge.submission import ENTRY, Submission, submission_from
 from judge.verdict import Verdict
-from tests.trial import ROOT, SEED, STARTER, VERDICT_CASES, new_session, verdict_cases
+from tests.trial import ROOT, SEED, STARTER, VERDICT_CASES, cpu_plan, new_session, verdict_cases
 
 RAW = """
     import time
@@ -248,33 +248,32 @@ def test_benchmarks_time_the_submission_s_whole_forward_too(
     assert len(record.rivals[0].timing.samples_ms) == 2
 
 
-def test_submissions_of_a_class_take_turns_with_the_same_children(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_submissions_of_a_lane_take_turns_with_the_same_children(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name, remark in (("a", "x = 1\n"), ("b", "x = 2\n")):
-        path = tmp_path / "in" / name / ENTRY
-        path.parent.mkdir(parents=True)
-        path.write_text(STARTER.read_text() + remark)
     started: Counter[str] = Counter()
 
     def counted(submission: Submission, *rest: object, **options: object) -> Session:
         started[submission.name] += 1
         return Session(submission, *rest, **options)
 
-    def graded(plan: bench.Plan, *rest: object, **options: object) -> class_run.Ended:
-        live = replace(plan, public=(QUICK,), choice=Choice(None, "", Measure.LIVE))
-        return class_run.grade_class(live, *rest, **options)
-
     monkeypatch.setattr(bench, "Session", counted)
-    monkeypatch.setattr(grade_wiring, "grade_class", graded)
-    words = ["--device", "cpu", "--cases", str(VERDICT_CASES), "--store", str(tmp_path / "store")]
-    done = CliRunner().invoke(cli.main, ["grade", str(tmp_path / "in"), *words])
-    assert done.exit_code == 0, done.output
+    plan = replace(cpu_plan(VERDICT_CASES), public=(QUICK,), choice=Choice(None, "", Measure.LIVE))
+    source = STARTER.read_text()
+    tasks = [
+        Task(number, submission_from(name, name, ENTRY, {ENTRY: (source + remark).encode()}))
+        for number, (name, remark) in enumerate((("a", "x = 1\n"), ("b", "x = 2\n")))
+    ]
+    events: list[Event] = []
+    lane = Lane(new_setup(plan), "lane", events.append, upcoming=lambda: tasks[1])
+    try:
+        records = [lane.measure(task).record for task in tasks]
+    finally:
+        lane.close()
     assert (started["quick"], started["reference"], started["null"]) == (1, 1, 1)
-    assert started.total() == 3 + 2  # and each of the two submissions
-    with Store(tmp_path / "store") as store:
-        records = [one.record for one in store.results()]
-    assert len(records) == 2
+    # each of the two once, the second one ahead; and the third, which the second was told of
+    assert (started["a"], started["b"]) == (1, 2)
+    assert [e.task for e in events if isinstance(e, Began)] == [0, 1]
     for record in records:
         names = [one.case.name for one in record.results]
         turns = [one for one in record.rivals if one.implementation == "quick"]

@@ -5,17 +5,20 @@ from __future__ import annotations
 import atexit
 import tempfile
 import textwrap
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 
 import torch
 
 from judge.audit import AUDITS, NO_AUDITS, Answers, AuditSeeds, answers
+from judge.bench import Plan
 from judge.caches import ceilings_folder, compile_judge_kernels
 from judge.case import Case
 from judge.child.arguments import InputForm
 from judge.child.log import ChildLog
 from judge.child.process import ChildOptions
+from judge.commands.run_options import RunOptions, choose_cases, make_plan
 from judge.floor import floor_ms, known_ceilings
 from judge.record import CaseResult
 from judge.reference_run import null_submission
@@ -63,6 +66,15 @@ def write_submission(folder: Path, body: str) -> Path:
 def verdict_cases() -> list[Case]:
     """Two small timed cases, of 65 and of 64 tokens."""
     return list(load_suite(VERDICT_CASES).cases)
+
+
+def cpu_plan(cases_file: Path, **changed: object) -> Plan:
+    """The plan that `grade` makes on a CPU for all cases of a file, with some options changed."""
+    suites, cases = choose_cases([cases_file], (), (), ())
+    options: dict[str, object] = dict.fromkeys(field.name for field in fields(RunOptions))
+    options |= {"device": "cpu", "seed": SEED, "timeout": 30.0, "baseline": "auto"}
+    options |= {"sandbox": "auto", "no_gate": False, **changed}
+    return make_plan(RunOptions(**options), null_submission(), suites, cases)
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,15 @@ from rich.console import Console
 from judge.bench import Plan
 from judge.case import HIDDEN_SUITE
 from judge.class_progress import ClassTerminal
-from judge.class_run import Ended, State, grade_class
+from judge.class_run import ClassRun, Ended, State, grade_class
+from judge.commands.engine_options import (
+    apart_from,
+    compile_stage,
+    compile_target,
+    engine_options,
+    local_engine,
+    run_lanes,
+)
 from judge.commands.run_options import (
     INTERRUPTED,
     RunOptions,
@@ -29,8 +38,10 @@ from judge.commands.run_options import (
 from judge.commands.store_option import open_store, store_option
 from judge.reference_run import null_submission
 from judge.roster import Participant, load_roster, normal
+from judge.run_log import RunLog, run_log_path
+from judge.sources import Listed, Source, Watched
 from judge.store.schema import StoreError
-from judge.store.store import Store
+from judge.store.store import Store, default_store
 from judge.submission import SubmissionError
 from judge.suites import load_suite
 from judge.text import plain
@@ -64,6 +75,7 @@ _CLASS_OPTIONS = (
         help="The real hidden suite, in place of the stand-in in cases/.",
     ),
     store_option,
+    engine_options,
     run_options,
 )
 
@@ -83,6 +95,7 @@ def _class_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help="CSV with the columns id, name and group; id is the upload's name.",
 )
 @click.option("--fresh", is_flag=True, help="Grade what is unchanged once more.")
+@click.option("--watch", is_flag=True, help="Go on with what arrives, until Ctrl-C.")
 @_class_options
 @click.pass_context
 def grade_command(
@@ -90,6 +103,7 @@ def grade_command(
     folder: Path,
     roster_file: Path | None,
     fresh: bool,
+    watch: bool,
     **options: Any,
 ) -> None:
     """Grade every submission below DIR and keep the results.
@@ -97,17 +111,17 @@ def grade_command(
     An upload is a .py file, a folder, or a .zip or .tar.gz of one; its name says whose it is.
     What was graded under the same conditions before is passed over, so an interrupted run goes on
     where it ended. Exit status: 0 all are graded or refused, 1 the judge failed at some, 2 wrong
-    usage, 130 interrupted.
+    usage, 130 interrupted, which is how --watch ends.
     """
     with usage_errors():
         roster = load_roster(roster_file) if roster_file else None
-        places = find_uploads(folder)
-        plan, store = _prepare(must_exist=False, **options)
+        source = Watched(folder) if watch else Listed(find_uploads(folder))
+        prepared = _prepare(must_exist=False, **options)
     known = {roster_file, options["hidden_file"], options["store_file"], options["cases_file"]}
-    for path in left_alone(folder):
+    for path in [] if watch else left_alone(folder):
         if path.resolve() not in {one.resolve() for one in known if one is not None}:
             say(plain(f"{path}: no .py file, .zip or .tar.gz; left alone"))
-    context.exit(_grade(plan, store, places, roster, fresh=fresh, whole=True))
+    context.exit(_grade(prepared, source, roster, fresh=fresh, whole=True))
 
 
 @click.command("regrade", context_settings={"help_option_names": ["-h", "--help"]})
@@ -123,13 +137,24 @@ def regrade_command(
     The new results count in place of the old ones, which stay in the store. Exit status: as grade.
     """
     with usage_errors():
-        plan, store = _prepare(must_exist=True, **options)
+        prepared = _prepare(must_exist=True, **options)
         try:
-            places = _places_of(store, normal(participant), attempt)
+            places = _places_of(prepared.store, normal(participant), attempt)
         except BaseException:
-            store.close()
+            prepared.store.close()
             raise
-    context.exit(_grade(plan, store, places, None, fresh=True, whole=False))
+    context.exit(_grade(prepared, Listed(places), None, fresh=True, whole=False))
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """What a run works with. device: as --device names it. store_file: the store's path."""
+
+    plan: Plan
+    store: Store
+    device: str
+    jobs: int | None
+    store_file: Path
 
 
 def _prepare(
@@ -138,15 +163,17 @@ def _prepare(
     cases_file: Path | None,
     hidden_file: Path | None,
     store_file: Path | None,
+    jobs: int | None,
     *,
     must_exist: bool,
     **options: Any,
-) -> tuple[Plan, Store]:
+) -> _Prepared:
     files = _suite_files(cases_file, hidden_file)
     default = () if cases_file else COUNTED_SUITES
     suites, cases = choose_cases(files, suite_names, case_names, default)
     plan = make_plan(RunOptions(**options), null_submission(), suites, cases)
-    return plan, open_store(store_file, must_exist=must_exist)
+    store = open_store(store_file, must_exist=must_exist)
+    return _Prepared(plan, store, options["device"], jobs, store_file or default_store())
 
 
 def _places_of(store: Store, participant: str, attempt: str | None) -> list[Place]:
@@ -168,9 +195,8 @@ def _places_of(store: Store, participant: str, attempt: str | None) -> list[Plac
 
 
 def _grade(
-    plan: Plan,
-    store: Store,
-    places: Sequence[Place],
+    prepared: _Prepared,
+    source: Source,
     roster: Mapping[str, Participant] | None,
     *,
     fresh: bool,
@@ -178,17 +204,36 @@ def _grade(
 ) -> int:
     """Grade, tell, and return the exit status."""
     line = None if sys.stdout.isatty() else _print_at_once
-    progress = ClassTerminal(Console(stderr=True), len(places), line)
+    progress = ClassTerminal(Console(stderr=True), source.total, line, say)
+    store, jobs = prepared.store, prepared.jobs
+    lanes = run_lanes(prepared.plan, prepared.device, jobs)
+    log = RunLog(run_log_path(prepared.store_file))
     try:
-        with store, machine(plan, progress.message) as ready:
-            ended = grade_class(ready, places, roster, store, progress, fresh=fresh, whole=whole)
+        with (
+            store,
+            compile_target(prepared.plan),
+            machine(prepared.plan, progress.message, hold=False) as plan,
+            apart_from(lanes),
+        ):
+            progress.message("")
+            stage = compile_stage(plan, lanes, jobs)
+            engine = local_engine(plan, lanes)
+            log.begin(
+                device=plan.environment.device_name,
+                lanes=[lane.name for lane in lanes],
+                lane_cores=[len(lane.cores) for lane in lanes],
+                compile_workers=stage.workers if stage else 0,
+                cases=len(plan.cases),
+            )
+            run = ClassRun(plan, engine, stage, store, roster, progress, log, fresh, whole)
+            ended = grade_class(run, source)
     except StoreError as error:
         raise click.ClickException(plain(str(error), 1000)) from None
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     finally:
         progress.close()
-    say(closing_line(ended.outcomes, len(places)))
+    say(closing_line(ended.outcomes, source.total))
     return _exit_status(ended)
 
 

@@ -202,15 +202,16 @@ def _slice_of(name: str | None, environment: Environment) -> tuple[Slice, Checkp
 
 
 @contextmanager
-def machine(plan: Plan, message: Callable[[str], None]) -> Iterator[Plan]:
+def machine(plan: Plan, message: Callable[[str], None], *, hold: bool = True) -> Iterator[Plan]:
     """Hold the device and have the judge's kernels; the plan with them in it.
 
-    message: told what takes long. Ends with one line, status 1, where either cannot be had.
+    message: told what takes long. hold: False where lanes hold their devices themselves. Ends with
+    one line, status 1, where either cannot be had.
     """
     torch.set_num_threads(plan.child.threads)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     on_cuda = plan.device.type == "cuda"
-    lock = gpu_lock(gpu_identity(plan.device), say) if on_cuda else nullcontext()
+    lock = gpu_lock(gpu_identity(plan.device), say) if on_cuda and hold else nullcontext()
     try:
         with lock:
             if on_cuda:

@@ -66,10 +66,12 @@ class Lane:
         return Finished(task.number, self._name, record, problem, self._bench.lost, seconds)
 
     def close(self) -> None:
-        """End all children."""
+        """End all children at once: none holds anything that is still wanted."""
         if self._ahead is not None:
+            self._ahead[1].session.drop_child()
             self._ahead[1].close()
             self._ahead = None
+        self._bench.drop_children()
         self._bench.close()
 
     def case(self, number: int, total: int, name: str) -> None:

@@ -1,0 +1,117 @@
+"""A pool of processes that compile submissions' kernels before a lane gets them; no GPU needed."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import msgspec
+
+from judge.bench import log_path
+from judge.case import Case
+from judge.engines.process import Worker
+from judge.profiles import DeviceProfile
+from judge.sandbox.kinds import Sandbox
+from judge.submission import Submission
+
+_MODULE = "judge.engines.compile_main"
+
+
+class CompileSetup(msgspec.Struct, frozen=True):
+    """What every worker of the pool is given once. cases: with their suite's name."""
+
+    cases: list[tuple[str, Case]]
+    profile: DeviceProfile
+    sandbox: Sandbox
+
+
+class CompileTask(msgspec.Struct, frozen=True):
+    """A submission whose kernels to compile into its cache."""
+
+    number: int
+    submission: Submission
+
+
+class Compiled(msgspec.Struct, frozen=True):
+    """errors: one line for each case, by name, whose kernels do not compile."""
+
+    number: int
+    errors: dict[str, str]
+    seconds: float
+
+
+@dataclass
+class _Place:
+    """One worker of the pool and what it is at."""
+
+    cores: tuple[int, ...]
+    worker: Worker | None = None
+    task: CompileTask | None = None
+
+
+@dataclass
+class CompileStage:
+    """Compiles submissions in the order in which they were submitted. Used by one thread.
+
+    cores: of each worker, to which it is pinned; empty for a worker that may use all of them.
+    """
+
+    setup: CompileSetup
+    cores: Sequence[tuple[int, ...]]
+    _waiting: deque[CompileTask] = field(default_factory=deque)
+    _places: list[_Place] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._places = [_Place(cores) for cores in self.cores]
+
+    @property
+    def workers(self) -> int:
+        """How many submissions are compiled at a time."""
+        return len(self._places)
+
+    def submit(self, number: int, submission: Submission) -> None:
+        """Have a submission's kernels compiled."""
+        self._waiting.append(CompileTask(number, submission))
+        self._hand_out()
+
+    def poll(self) -> list[Compiled]:
+        """What is done since it was asked last. A worker that dies has found no error."""
+        done: list[Compiled] = []
+        for place in self._places:
+            if place.worker is None:
+                continue
+            messages = place.worker.receive()
+            if messages is None:
+                place.worker.end()
+                place.worker = None
+                if place.task is not None:
+                    done.append(Compiled(place.task.number, {}, 0.0))
+                    place.task = None
+            for message in messages or ():
+                done.append(msgspec.msgpack.decode(message, type=Compiled))
+                place.task = None
+        self._hand_out()
+        return done
+
+    def close(self) -> None:
+        """End the workers; what they are at is dropped."""
+        running = [place for place in self._places if place.worker is not None]
+        for place in running:
+            place.worker.ask_to_end()
+        for place in running:
+            place.worker.end()
+            place.worker = None
+
+    def _hand_out(self) -> None:
+        for index, place in enumerate(self._places, start=1):
+            if not self._waiting or place.task is not None:
+                continue
+            if place.worker is None:
+                name = f"compile-{index}"
+                log = log_path(datetime.now(UTC), name)
+                place.worker = Worker(_MODULE, name, log, place.cores, visible_devices="")
+                place.worker.send(msgspec.msgpack.encode(self.setup))
+            place.task = self._waiting.popleft()
+            place.worker.send(msgspec.msgpack.encode(place.task))
