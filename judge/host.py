@@ -20,7 +20,7 @@ from judge.environment import capture
 from judge.implementations import Implementation, public_implementations
 from judge.record import Environment
 from judge.sandbox.kinds import Sandbox, SandboxError, choose_sandbox
-from judge.slices import SLICES, Slice, choose_slice
+from judge.slices import Slice, choose_slice
 from judge.sm_budget import BudgetError, check_budget
 
 CHECKPOINTS = Path(__file__).resolve().parents[1] / "cases" / "checkpoints"
@@ -82,11 +82,6 @@ def predicted_slice(name: str | None, device_name: str) -> tuple[Slice, Checkpoi
         return None
     chosen = choose_slice(name, device_name)
     return chosen, load_checkpoints(CHECKPOINTS / chosen.checkpoints)
-
-
-def budget_of(sms: int | None, slice_name: str | None) -> int | None:
-    """The SMs that `--sms` or `--slice` leave; None for the whole device."""
-    return SLICES[slice_name].sms if slice_name is not None else sms
 
 
 def main(wish: str) -> None:

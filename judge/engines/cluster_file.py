@@ -30,6 +30,10 @@ _MOST_JOBS = 1000
 _MOST_PORT = 65_535
 
 
+class ClusterError(ValueError):
+    """A cluster that cannot be used; the text is one line that says what to change."""
+
+
 @dataclass(frozen=True)
 class SlurmJobs:
     """Workers by jobs: how many, how long the first may take, and what dask-jobqueue is told.

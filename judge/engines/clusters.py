@@ -7,12 +7,12 @@ import shutil
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from judge.engines.cluster_file import SlurmJobs
+from judge.engines.cluster_file import ClusterError, SlurmJobs, load_slurm
 from judge.engines.dask_worker import RESOURCE
 from judge.engines.local import LaneDevice
 from judge.text import plain
@@ -22,14 +22,11 @@ if TYPE_CHECKING:
 
 _ROOT = Path(__file__).resolve().parents[2]
 INSTALL = "pip install -e '.[cluster]'"
+FILE_ENDINGS = (".yaml", ".yml")
 SCHEMES = ("tcp://", "tls://")
 _LOCALHOST = "127.0.0.1"
 _CONNECT_S = 15.0
 _OWN_WORKERS_S = 120.0
-
-
-class ClusterError(ValueError):
-    """A cluster that cannot be used; the text is one line that says what to change."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +90,18 @@ def own_workers(devices: Sequence[LaneDevice]) -> Iterator[Cluster]:
             client = stack.enter_context(distributed.Client(cluster, set_as_default=False))
         cores = {device.name: device.cores for device in devices}
         yield Cluster(client, "this machine", _OWN_WORKERS_S, cores)
+
+
+def elsewhere(
+    where: str, jobs: int | None, say: Callable[[str], None]
+) -> AbstractContextManager[Cluster]:
+    """The workers that `--scheduler` names. Raises ClusterError, and CaseFileError for a file."""
+    if where.endswith(FILE_ENDINGS):
+        return slurm_workers(load_slurm(Path(where)), jobs, say)
+    if where.startswith(SCHEMES):
+        return running_scheduler(where)
+    wanted = "tcp://HOST:PORT, tls://HOST:PORT or a cluster file, which ends in .yaml"
+    raise ClusterError(f"--scheduler {where}: give {wanted}")
 
 
 @contextmanager

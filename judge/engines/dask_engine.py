@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 _REFRESH_S = 1.0
 _TICK_S = 0.25
 _LOST = "its worker is lost"
+_NEXT = "the next worker"
 
 
 @dataclass
@@ -61,16 +62,21 @@ class _Slot:
 class DaskEngine:
     """Implements `Engine`. Workers that come later join, where they are like the others.
 
-    workers: those of `cluster`, whose first ones have been found.
+    workers: those of `cluster`, whose first ones have been found. most: how many may be used at a
+    time, None for all.
     """
 
-    def __init__(self, cluster: Cluster, setup: Setup, workers: Workers) -> None:
+    def __init__(
+        self, cluster: Cluster, setup: Setup, workers: Workers, most: int | None = None
+    ) -> None:
         self._client = cluster.client
         self._cores = cluster.cores
         self._setup = encode(setup)
         self._run = secrets.token_hex(8)
         self._topic = f"gdn-judge-{self._run}"
         self._workers = workers
+        self._most = most
+        self._alone_since: float | None = None
         self._slots: dict[str, _Slot] = {}
         self._left_out: set[str] = set()
         self._waiting: deque[Task] = deque()
@@ -81,12 +87,16 @@ class DaskEngine:
         self._refreshed = 0.0
         self._orders = 0
         self._client.subscribe_topic(self._topic, self._hear)
-        for found in workers.first:
+        for found in workers.first[:most]:
             self._slots[found.address] = _Slot(found, found.name)
 
     def lanes(self) -> list[str]:
-        """Names of the workers that can still be had."""
-        return [slot.name for slot in self._slots.values()]
+        """Names of the workers that can still be had, one that is hoped for where all are lost."""
+        names = [slot.name for slot in self._slots.values()]
+        if not names and self._alone_since is not None:
+            waited = time.monotonic() - self._alone_since
+            return [_NEXT] if waited < self._workers.patience_s else []
+        return names
 
     def room(self) -> int:
         """How many more tasks are wanted: each lane has one under way and the next one."""
@@ -134,10 +144,13 @@ class DaskEngine:
                 self._lose(slot, "the scheduler answers no more")
             elif address not in present:
                 self._lose(slot, _LOST)
+        if present is None:
+            self._alone_since = None  # nothing to hope for
+            return
         self._greet()
         known = (*self._slots, *self._left_out)
-        new = [address for address in present or () if address not in known]
-        if new and self._asked is None:
+        new = [address for address in present if address not in known]
+        if new and self._asked is None and self._wanted():
             self._asked = self._background.submit(self._workers.look, new)
 
     def _greet(self) -> None:
@@ -145,6 +158,8 @@ class DaskEngine:
             return
         asked, self._asked = self._asked, None
         for found in asked.result():
+            if not self._wanted():
+                return
             beside = [slot.worker for slot in self._slots.values()]
             problem = self._workers.problem(found, beside)
             if problem:
@@ -152,6 +167,10 @@ class DaskEngine:
                 self._events.append(Said(found.name, f"left out: {problem}"))
             else:
                 self._slots[found.address] = _Slot(found, found.name)
+                self._alone_since = None
+
+    def _wanted(self) -> bool:
+        return self._most is None or len(self._slots) < self._most
 
     def _hand_out(self) -> None:
         """Give idle lanes a task first, then those that are at their only one the next."""
@@ -226,7 +245,7 @@ class DaskEngine:
             reason = _failure(future)
             self._lose(slot, reason or _LOST)
             if reason:  # one that is there and cannot do it would fail at the next task too
-                self._left_out.add(address)
+                self._leave_out(address)
             return
         outcome = msgspec.msgpack.decode(future.result(), type=Outcome)
         slot.future = None
@@ -239,8 +258,8 @@ class DaskEngine:
             self._events.append(event)
             slot.begun = False
         if not outcome.usable:
-            self._left_out.add(address)
             self._retire(slot)
+            self._leave_out(address)
 
     def _lose(self, slot: _Slot, reason: str) -> None:
         """A worker is gone, or another process now: what it was at has died."""
@@ -256,6 +275,14 @@ class DaskEngine:
         self._waiting.extendleft(reversed(slot.tasks))
         slot.tasks.clear()
         del self._slots[slot.worker.address]
+        if not self._slots:
+            self._alone_since = time.monotonic()
+
+    def _leave_out(self, address: str) -> None:
+        """Never again; where it was the last one, nobody is hoped for in its place."""
+        self._left_out.add(address)
+        if not self._slots:
+            self._alone_since = None
 
     def _begin(self, slot: _Slot, number: int) -> None:
         """Say that a task had begun, where that was not heard."""

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from judge.engines.clusters import Cluster, ClusterError
+from judge.engines.cluster_file import ClusterError
+from judge.engines.clusters import Cluster
 from judge.engines.dask_worker import RESOURCE, Facts, describe, versions
 from judge.host import Host, Wish
 from judge.text import plain
@@ -50,11 +51,12 @@ class Workers:
     """Those of one cluster for one run.
 
     wish: what their machines must have; None where they are this machine's own. first: the workers
-    to begin with, which `wait_for_first` finds.
+    to begin with, which `wait_for_first` finds. patience_s: how long to wait for one to come.
     """
 
     def __init__(self, cluster: Cluster, wish: Wish | None) -> None:
         self.first: list[Found] = []
+        self.patience_s = cluster.wait_s
         self._cluster = cluster
         self._client = cluster.client
         self._wish = msgspec.msgpack.encode(wish) if wish is not None else None
@@ -84,6 +86,11 @@ class Workers:
             self.first.append(found)
         if not self.first:
             raise ClusterError(f"the workers of {name} are gone again")
+
+    @property
+    def host(self) -> Host | None:
+        """What all of their machines have, once the first are found; None where not asked."""
+        return self.first[0].host if self.first else None
 
     def present(self) -> dict[str, str] | None:
         """Names by address of the workers that have the resource; None without an answer."""
