@@ -101,21 +101,24 @@ class Progress(Interface):
 class Bench:
     """Shared by the submissions of one run, which it outlives; they are judged one at a time.
 
-    The plan's submission means nothing here. seeds: of the audits, None for new ones. measured: the
-    baseline's times by case, each measured once, so that all submissions of a run are scored by the
-    same ones. lost: one line that says why the device answers no more, empty while it does.
-    at_rest: told True where nothing is timed for a while, False before something is: what gets
-    ready beside the submission under way, such as the next one's child, does so in between.
+    The plan's submission means nothing here. seeds: of the audits, None for new ones. sharing: how
+    many benches this machine's memory is for. measured: the baseline's times by case, each measured
+    once, so that all submissions of a bench are scored by the same ones. lost: one line that says
+    why the device answers no more, empty while it does. at_rest: told True where nothing is timed
+    for a while, False before something is: what gets ready beside the submission under way, such as
+    the next one's child, does so in between.
     """
 
-    def __init__(self, plan: Plan, progress: Progress, seeds: AuditSeeds | None = None) -> None:
+    def __init__(
+        self, plan: Plan, progress: Progress, seeds: AuditSeeds | None = None, sharing: int = 1
+    ) -> None:
         self.measured: dict[str, Timing] = {}
         self.lost = ""
         self.at_rest: Callable[[bool], None] = lambda rest: None
         self._plan = plan
         self._progress = progress
         self._seeds = seeds or AuditSeeds()
-        self._kept = KeptAnswers(plan.device, _memory_for_answers())
+        self._kept = KeptAnswers(plan.device, _memory_for_answers() // sharing)
         self._logs: list[ChildLog] = []
         self._baseline: Session | None = None
         self._null: Session | None = None

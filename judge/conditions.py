@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from judge.device import MIG
 from judge.record import Conditions, Timing
 from judge.sandbox.processes import descendants
 from judge.text import plain
@@ -37,7 +38,8 @@ def sample_conditions(gpu: str) -> Conditions | None:
     except pynvml.NVMLError:
         return None
     try:
-        return _sample(pynvml, pynvml.nvmlDeviceGetHandleByUUID(f"GPU-{gpu}"))
+        name = gpu if gpu.startswith(MIG) else f"GPU-{gpu}"
+        return _sample(pynvml, pynvml.nvmlDeviceGetHandleByUUID(name))
     except pynvml.NVMLError:
         return None
     finally:

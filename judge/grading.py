@@ -57,11 +57,15 @@ class Opened:
 
 
 def open_submission(submission: Submission, bench: Bench) -> Opened:
-    """Start a submission's child without waiting for it."""
+    """Start a submission's child without waiting for it. Raises OSError where there is none."""
     created = datetime.now(UTC)
     log = ChildLog(log_path(created, f"submission-{submission.digest[:8]}-{submission.name}"))
     session = bench.session(submission, log)
-    session.start()
+    try:
+        session.start()
+    except BaseException:
+        log.close()
+        raise
     return Opened(created, log, session)
 
 

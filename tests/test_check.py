@@ -16,56 +16,13 @@ from judge.check_report import CheckVerdict, check_from_json, check_to_json
 from judge.cli import main
 from judge.verdict import Rules
 from judge.views.check_csv import check_csv
-from tests.checking import SMOKE, checked, smoke_cases
+from tests.checking import HEAD, SMOKE, checked, forward, kernel, smoke_cases
 
 pytestmark = pytest.mark.skipif(
     shutil.which("nvcc") is None, reason="needs nvcc, which TileLang compiles with"
 )
 ROOT = Path(__file__).resolve().parents[1]
 V01 = ROOT / "submissions" / "v01_gemm"
-
-HEAD = """
-import tilelang
-import tilelang.language as T
-import torch
-
-HEAD_DIM = 128
-"""
-KERNEL = """
-@tilelang.jit
-def build():
-    batch, tokens, heads = T.dynamic("batch"), T.dynamic("tokens"), T.dynamic("heads")
-    shape = (batch, tokens, heads, HEAD_DIM)
-
-    @T.prim_func
-    def bad(v: T.Tensor(shape, "bfloat16"), out: T.Tensor(shape, "bfloat16")):
-        with T.Kernel(tokens, heads, batch, threads={threads}) as (t, h, b):
-{body}
-
-    return bad
-"""
-FORWARD = """
-def gdn_prefill_forward(q, k, v, g_cumsum, beta, A, initial_state=None):
-    output = torch.empty_like(v)
-    state = torch.empty((v.shape[0], v.shape[2], 128, 128), dtype=torch.float32, device=v.device)
-    {line}
-    return output, state
-"""
-COPY = """
-for i in T.Parallel(HEAD_DIM):
-    out[b, t, h, i] = v[b, t, h, i]
-"""
-
-
-def kernel(body: str = COPY, threads: int = 128) -> str:
-    """A TileLang kernel of this body, one block for each token, head and batch."""
-    indented = "\n".join(" " * 12 + line for line in body.strip().splitlines())
-    return KERNEL.format(body=indented, threads=threads)
-
-
-def forward(line: str = "build()(v, output)") -> str:
-    """A function of the right form that runs `line`."""
-    return FORWARD.format(line=line)
 
 
 def submission(folder: Path, *parts: str) -> Path:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -108,6 +109,35 @@ def test_override_sets_the_total_and_is_seen(folder: Path) -> None:
     assert "override: gone GPU" in run(folder, "leaderboard", "--format", "md").stdout
     assert book(folder)[0]["score"] == "118.50"
     assert book(folder)[0]["remark"] == "override: gone GPU"
+
+
+def test_parquet_has_the_gradebook_with_types(folder: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    target = folder / "book.parquet"
+    words = ("--gradebook", str(folder / "roster.csv"), "--deadline", "2026-03-01T12:00+00:00")
+    done = run(folder, "export", *words, "--parquet", str(target))
+    assert (done.exit_code, done.stdout) == (0, "")
+    rows = parquet.read_table(target).to_pylist()
+    told = run(folder, "export", *words, "--format", "jsonl").stdout.splitlines()
+    for row, wanted in zip(rows, map(json.loads, told), strict=True):
+        when = row.pop("submitted")
+        assert (when.isoformat() if when else "") == wanted.pop("submitted")
+        assert row == wanted
+    nowhere = folder / "none" / "book.parquet"
+    failed = run(folder, "export", *words, "--parquet", str(nowhere))
+    assert (failed.exit_code, len(failed.stderr.strip().splitlines())) == (2, 1)
+    assert "No such file" in failed.stderr
+
+
+def test_parquet_without_its_package_is_one_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    words = ("--gradebook", str(folder / "roster.csv"), "--parquet", str(folder / "x"))
+    failed = run(folder, "export", *words)
+    assert failed.exit_code == 2
+    assert "--parquet needs pyarrow: pip install -e '.[parquet]'" in failed.stderr
+    assert not (folder / "x").exists()
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,8 @@ def connected(options: EngineOptions, wish: Wish) -> Iterator[Connection | None]
         raise ClusterError("--scheduler is for --engine dask; give that too")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with elsewhere(options.scheduler, options.jobs, say) as cluster:
+        if options.scheduler.startswith("tcp://"):
+            say("tcp:// asks nobody who they are: whoever reaches the scheduler runs code")
         workers = Workers(cluster, wish)
         workers.wait_for_first(say)
         yield Connection(cluster, workers)
@@ -121,7 +123,9 @@ def measuring(
     message: told what takes long. Raises ClusterError, and what `machine` raises.
     """
     if connection is not None:
-        setup = new_setup(plan, elsewhere=True)
+        # they may all be on one machine
+        sharing = max(len(connection.workers.first), connection.cluster.expected)
+        setup = new_setup(plan, elsewhere=True, sharing=sharing)
         engine = DaskEngine(connection.cluster, setup, connection.workers, options.jobs)
         yield Measuring(plan, engine, None, [0] * len(engine.lanes()))
         return
@@ -132,7 +136,7 @@ def measuring(
         apart_from(lanes),
         ExitStack() as stack,
     ):
-        setup = new_setup(ready)
+        setup = new_setup(ready, sharing=len(lanes))
         if options.engine == "local":
             engine = LocalEngine(setup, lanes)
         else:

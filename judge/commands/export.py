@@ -11,6 +11,7 @@ from judge.commands.run_options import say, usage_errors
 from judge.commands.store_option import open_store, store_option
 from judge.gradebook import gradebook, gradebook_csv, gradebook_jsonl
 from judge.leaderboard import store_boards
+from judge.parquet import write_parquet
 from judge.roster import load_roster
 
 _FORMATS = {"csv": gradebook_csv, "jsonl": gradebook_jsonl}
@@ -52,6 +53,13 @@ def _instant(context: click.Context, option: click.Parameter, value: str | None)
 @click.option(
     "--format", "output_format", type=click.Choice(list(_FORMATS)), default="csv", help="csv."
 )
+@click.option(
+    "--parquet",
+    "parquet_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write a Parquet file in place of standard output.",
+)
 @store_option
 def export_command(
     roster_file: Path,
@@ -59,6 +67,7 @@ def export_command(
     by: str | None,
     attempt: str,
     output_format: str,
+    parquet_file: Path | None,
     store_file: Path | None,
 ) -> None:
     """Write a gradebook to standard output, from the board of the newest result.
@@ -75,4 +84,8 @@ def export_command(
     if board is not None and not board.official:
         say("timing is not official: host clock of a CPU")
     entries = gradebook(roster, board, deadline)
+    if parquet_file is not None:
+        with usage_errors():
+            write_parquet(entries, parquet_file)
+        return
     click.echo(_FORMATS[output_format](entries), nl=False)

@@ -30,6 +30,7 @@ from judge.engines.cluster_file import ClusterError
 from judge.gpu_lock import LockError, gpu_lock
 from judge.host import CHECKPOINTS, Host, Wish, look, predicted_slice
 from judge.implementations import versions_of
+from judge.parquet import ParquetError
 from judge.repetitions import Repetitions
 from judge.roster import RosterError
 from judge.sandbox.kinds import MODES, SANDBOX_HELP, SandboxError
@@ -51,7 +52,7 @@ MAX_TIMEOUT_S = 86_400.0
 
 _USAGE_ERRORS = (
     *(CaseFileError, SubmissionError, DeviceError, BaselineError, CacheError, SandboxError),
-    *(BudgetError, RosterError, StoreError, ClusterError),
+    *(BudgetError, RosterError, StoreError, ClusterError, ParquetError),
 )
 
 

@@ -34,13 +34,14 @@ class Cluster:
     """A connection to workers.
 
     name: for messages. wait_s: how long the first worker may take. cores: to which a worker's lane
-    is pinned, by the worker's name.
+    is pinned, by the worker's name. expected: how many workers were asked for.
     """
 
     client: Client
     name: str
     wait_s: float
     cores: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    expected: int = 1
 
 
 @contextmanager
@@ -158,7 +159,7 @@ def slurm_workers(
             client = stack.enter_context(distributed.Client(cluster, set_as_default=False))
             cluster.scale(jobs=number)
         say(f"Slurm is asked for {number} jobs; the scheduler is {cluster.scheduler_address}")
-        yield Cluster(client, "Slurm", wanted.wait_s)
+        yield Cluster(client, "Slurm", wanted.wait_s, expected=number)
 
 
 def _visible(device: LaneDevice) -> dict[str, str]:

@@ -61,6 +61,7 @@ class CompileStage:
     setup: CompileSetup
     cores: Sequence[tuple[int, ...]]
     _waiting: deque[CompileTask] = field(default_factory=deque)
+    _passed_over: list[Compiled] = field(default_factory=list)
     _places: list[_Place] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -78,7 +79,7 @@ class CompileStage:
 
     def poll(self) -> list[Compiled]:
         """What is done since it was asked last. A worker that dies has found no error."""
-        done: list[Compiled] = []
+        done, self._passed_over = self._passed_over, []
         for place in self._places:
             if place.worker is None:
                 continue
@@ -108,10 +109,19 @@ class CompileStage:
         for index, place in enumerate(self._places, start=1):
             if not self._waiting or place.task is not None:
                 continue
-            if place.worker is None:
-                name = f"compile-{index}"
-                log = log_path(datetime.now(UTC), name)
-                place.worker = Worker(_MODULE, name, log, place.cores, visible_devices="")
-                place.worker.send(msgspec.msgpack.encode(self.setup))
-            place.task = self._waiting.popleft()
-            place.worker.send(msgspec.msgpack.encode(place.task))
+            task = self._waiting.popleft()
+            if place.worker is None and not self._started(place, f"compile-{index}"):
+                self._passed_over.append(Compiled(task.number, {}, 0.0))
+                continue
+            place.task = task
+            place.worker.send(msgspec.msgpack.encode(task))
+
+    def _started(self, place: _Place, name: str) -> bool:
+        """Start a worker; where that fails, on a full disk say, its task is passed over."""
+        log = log_path(datetime.now(UTC), name)
+        try:
+            place.worker = Worker(_MODULE, name, log, place.cores, visible_devices="")
+        except OSError:
+            return False
+        place.worker.send(msgspec.msgpack.encode(self.setup))
+        return True

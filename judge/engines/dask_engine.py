@@ -157,7 +157,7 @@ class DaskEngine:
         if self._asked is None or not self._asked.done():
             return
         asked, self._asked = self._asked, None
-        for found in asked.result():
+        for found in [] if asked.exception() else asked.result():
             if not self._wanted():
                 return
             beside = [slot.worker for slot in self._slots.values()]

@@ -22,12 +22,14 @@ class Setup(msgspec.Struct, frozen=True):
 
     plan: whose submission means nothing. secret: from which all lanes draw the same audit seeds.
     elsewhere: whether the lane may be on another machine than the plan was made on, where it finds
-    its own sandbox and compiles the judge's own kernels itself.
+    its own sandbox and compiles the judge's own kernels itself. sharing: for how many lanes the
+    memory of its machine is.
     """
 
     plan: Plan
     secret: bytes
     elsewhere: bool = False
+    sharing: int = 1
 
 
 class Task(msgspec.Struct, frozen=True, tag=True):
@@ -120,9 +122,9 @@ class Engine(Interface):
         """End all lanes at once; what they are at is dropped."""
 
 
-def new_setup(plan: Plan, *, elsewhere: bool = False) -> Setup:
+def new_setup(plan: Plan, *, elsewhere: bool = False, sharing: int = 1) -> Setup:
     """The setup of a run, with seeds that nobody could foresee."""
-    return Setup(plan, AuditSeeds().secret, elsewhere)
+    return Setup(plan, AuditSeeds().secret, elsewhere, sharing)
 
 
 def encode(message: Setup | Task | Event) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 import torch
@@ -44,7 +45,7 @@ class Lane:
         self._task = 0
         self._ahead: tuple[Task, Opened] | None = None
         torch.set_num_threads(self._plan.child.threads)
-        self._bench = Bench(self._plan, self, AuditSeeds(setup.secret))
+        self._bench = Bench(self._plan, self, AuditSeeds(setup.secret), setup.sharing)
         self._bench.at_rest = self._at_rest
 
     def measure(self, task: Task) -> Finished:
@@ -102,7 +103,8 @@ class Lane:
         if self._ahead is not None:
             self._ahead[1].session.hold(not rest)
         elif rest and (task := self._upcoming()) is not None:
-            self._ahead = task, open_submission(task.submission, self._bench)
+            with suppress(OSError):  # then it is opened when its turn has come
+                self._ahead = task, open_submission(task.submission, self._bench)
 
 
 def adapted(setup: Setup) -> Plan:

@@ -116,14 +116,25 @@ class LocalEngine:
                     self._send(slot, self._waiting.popleft())
 
     def _send(self, slot: _Slot, task: Task) -> None:
-        if slot.worker is None:
-            device = slot.device
-            log = log_path(datetime.now(UTC), device.name)
-            slot.worker = Worker(_MODULE, device.name, log, device.cores, device.visible_devices)
-            slot.begun = False
-            slot.worker.send(self._setup)
+        if slot.worker is None and not self._started(slot):
+            self._waiting.appendleft(task)
+            return
         slot.tasks.append(task)
         slot.worker.send(encode(task))  # one that nobody takes any more is found by `_receive`
+
+    def _started(self, slot: _Slot) -> bool:
+        """Start a lane's process; one that cannot be started, on a full disk say, is given up."""
+        device = slot.device
+        log = log_path(datetime.now(UTC), device.name)
+        try:
+            slot.worker = Worker(_MODULE, device.name, log, device.cores, device.visible_devices)
+        except OSError as error:
+            slot.given_up = True
+            self._events.append(Said(device.name, f"the lane cannot be started: {error}"))
+            return False
+        slot.begun = False
+        slot.worker.send(self._setup)
+        return True
 
     def _receive(self, slot: _Slot) -> None:
         messages = slot.worker.receive()
