@@ -36,7 +36,7 @@ from judge.engines.engine import (
     decode_event,
     encode,
 )
-from judge.engines.workers import Found, Workers
+from judge.engines.workers import Found, Workers, ask
 from judge.text import plain
 
 if TYPE_CHECKING:
@@ -44,7 +44,9 @@ if TYPE_CHECKING:
 
 _REFRESH_S = 1.0
 _TICK_S = 0.25
+_RELEASE_S = 30.0
 _LOST = "its worker is lost"
+_SILENT = "the scheduler answers no more"
 _NEXT = "the next worker"
 
 
@@ -129,9 +131,9 @@ class DaskEngine:
         addresses = list(self._slots)
         self._slots.clear()
         if addresses and self._client.status == "running":
-            with suppress(Exception):
+            with suppress(OSError, TimeoutError, ValueError):
                 self._client.unsubscribe_topic(self._topic)
-                self._client.run(release, self._run, workers=addresses, on_error="ignore")
+                ask(self._client, addresses, _RELEASE_S, release, self._run)
 
     def _refresh(self) -> None:
         """Notice workers that are gone, and look at new ones without waiting for them."""
@@ -139,9 +141,11 @@ class DaskEngine:
             return
         self._refreshed = time.monotonic()
         present = self._workers.present()
+        if present is None and self._slots:
+            self._events.append(Said("dask", _SILENT))
         for address, slot in list(self._slots.items()):
             if present is None:
-                self._lose(slot, "the scheduler answers no more")
+                self._lose(slot, _SILENT)
             elif address not in present:
                 self._lose(slot, _LOST)
         if present is None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -13,6 +16,9 @@ from judge.engines.clusters import Cluster
 from judge.engines.dask_worker import RESOURCE, Facts, describe, versions
 from judge.host import Host, Wish
 from judge.text import plain
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 _POLL_S = 0.25
 _ANSWER_S = 20.0
@@ -109,7 +115,10 @@ class Workers:
         there = [address for address in addresses if address in names]
         if not there:
             return []
-        answers = self._client.run(describe, self._wish, workers=there, on_error="return")
+        try:
+            answers = ask(self._client, there, _LOOK_S, describe, self._wish)
+        except (OSError, TimeoutError) as error:
+            answers = dict.fromkeys(there, error)
         return [_found(address, names[address], answers.get(address)) for address in there]
 
     def problem(self, found: Found, beside: Iterable[Found]) -> str:
@@ -147,6 +156,35 @@ class Workers:
             wanted = f'start them with --resources "{RESOURCE}=1"'
             return f"none of the {len(workers)} workers of {name} has the resource GPU; {wanted}"
         return f"no worker of {name} has come within {limit:.0f} s"
+
+
+def ask(
+    client: Client,
+    addresses: Sequence[str],
+    limit_s: float,
+    function: Callable[..., object],
+    *values: object,
+) -> dict[str, object]:
+    """What a function returns, or raises, in each of some workers, beside what they are at.
+
+    Raises TimeoutError where not all have answered in time, and OSError.
+    """
+    answers: queue.SimpleQueue[dict[str, object] | Exception] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            answers.put(client.run(function, *values, workers=addresses, on_error="return"))
+        except Exception as error:
+            answers.put(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        answer = answers.get(timeout=limit_s)
+    except queue.Empty:
+        raise TimeoutError(f"no answer within {limit_s:.0f} s") from None
+    if isinstance(answer, Exception):
+        raise OSError(str(answer))
+    return answer
 
 
 def _found(address: str, name: str, answer: object) -> Found:
