@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import builtins
+import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
 from click.testing import CliRunner
 
 from judge.cli import main
-from judge.engines.cluster_file import JOBS_S, SlurmJobs, load_slurm
+from judge.engines.cluster_file import JOBS_S, ClusterError, SlurmJobs, load_slurm
 from judge.engines.clusters import Cluster
 from judge.engines.dask_worker import Facts, versions
 from judge.engines.workers import Found, Workers
@@ -60,6 +63,33 @@ def test_unlike_devices_and_one_gpu_for_two_workers_are_refused() -> None:
         (on_gpu("a"), "the same GPU as node1/4000 (a)"),
     ):
         assert WORKERS.problem(worker(other), [first]).startswith(wanted)
+
+
+def cluster_of(run: Callable[..., object]) -> Cluster:
+    """A cluster of one worker, whose answers `run` gives."""
+    workers = {"tcp://a": {"name": "a", "resources": {"GPU": 1.0}}}
+    client = SimpleNamespace(
+        status="running",
+        scheduler=SimpleNamespace(identity=None),
+        sync=lambda *values, **options: {"workers": workers},
+        run=run,
+    )
+    return Cluster(client, "the scheduler", 60.0)
+
+
+def test_a_worker_without_the_judge_or_without_an_answer_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    missing = Exception(repr(ModuleNotFoundError("No module named 'judge'")))
+    cluster = cluster_of(lambda *values, **options: {"tcp://a": missing})
+    with pytest.raises(ClusterError, match="worker a: cannot import this judge; put its folder on"):
+        Workers(cluster, WISH).wait_for_first(lambda text: None)
+    monkeypatch.setattr("judge.engines.workers._LOOK_S", 0.05)
+    over = threading.Event()
+    cluster = cluster_of(lambda *values, **options: over.wait())
+    with pytest.raises(ClusterError, match=r"worker a: .*no answer within"):
+        Workers(cluster, WISH).wait_for_first(lambda text: None)
+    over.set()
 
 
 def test_a_cluster_file_is_read_as_it_is_written(tmp_path: Path) -> None:

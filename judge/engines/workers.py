@@ -190,9 +190,9 @@ def ask(
 def _found(address: str, name: str, answer: object) -> Found:
     if isinstance(answer, bytes):
         return Found(address, name, msgspec.msgpack.decode(answer, type=Facts))
-    if isinstance(answer, ImportError):
+    if "ModuleNotFoundError" in repr(answer):  # Dask hands it on inside another exception
         problem = "cannot import this judge; put its folder on PYTHONPATH there"
-        return Found(address, name, None, plain(f"{problem} ({answer})"))
+        return Found(address, name, None, problem)
     return Found(address, name, None, plain(f"does not say what it is: {answer!r}"))
 
 
