@@ -31,8 +31,8 @@ from tests.test_class_run import make_plan
 class Future:
     """One order that was sent, and what becomes of it."""
 
-    def __init__(self, order: bytes, address: str) -> None:
-        self.order = msgspec.msgpack.decode(order, type=Order)
+    def __init__(self, order: Order, address: str) -> None:
+        self.order = order
         self.address = address
         self.status = "pending"
         self.value: bytes | Exception = b""
@@ -68,6 +68,7 @@ class Stage:
         self, monkeypatch: pytest.MonkeyPatch, *names: str, patience_s: float = 60
     ) -> None:
         monkeypatch.setattr("judge.engines.dask_engine._REFRESH_S", 0.0)
+        monkeypatch.setattr("judge.engines.dask_worker.measure", _order_itself)
         self.orders: list[Future] = []
         self.there: dict[str, str] | None = {f"tcp://{name}": name for name in names}
         self.unfit = ""
@@ -85,11 +86,13 @@ class Stage:
         )
         self.engine = DaskEngine(Cluster(client, "", 0.0), new_setup(make_plan()), workers)
 
-    def _submit(self, function: object, order: bytes, **options: object) -> Future:
+    def _submit(
+        self, function: Callable[[bytes], Order], order: bytes, **options: object
+    ) -> Future:
         assert options["resources"] == {"GPU": 1}
         assert options["allow_other_workers"] is False
         (address,) = options["workers"]
-        self.orders.append(Future(order, address))
+        self.orders.append(Future(function(order), address))
         return self.orders[-1]
 
     def submit(self, *numbers: int) -> None:
@@ -98,6 +101,11 @@ class Stage:
 
     def tell(self, event: Event) -> None:
         self.hear((0.0, encode(event)))
+
+
+def _order_itself(order: bytes) -> Order:
+    """In place of having it measured."""
+    return msgspec.msgpack.decode(order, type=Order)
 
 
 def found(name: str) -> Found:
@@ -152,6 +160,20 @@ def test_another_process_at_a_workers_address_is_a_lost_worker(
     stage.engine.wait(0.0)
     stage.orders[0].end("error", WrongWorkerError("replaced"))
     assert stage.engine.wait(0.0) == [Began(1, "a"), Died(1, "a", "its worker is lost")]
+
+
+def test_a_worker_that_cannot_do_a_task_is_given_none_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage(monkeypatch, "a")
+    stage.submit(1)
+    stage.engine.wait(0.0)
+    stage.orders[0].end("error", RuntimeError("no such module"))
+    reason = "its worker failed: RuntimeError: no such module"
+    died = [Began(1, "a"), Died(1, "a", reason), Said("a", f"left out: {reason}")]
+    assert stage.engine.wait(0.0) == died
+    stage.engine.wait(0.0)
+    assert stage.engine.lanes() == []
 
 
 def test_the_last_worker_is_waited_for_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:

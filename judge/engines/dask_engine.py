@@ -7,6 +7,7 @@ is sent again only by whoever submitted it, and no result of a lost worker is ev
 
 from __future__ import annotations
 
+import pickle
 import queue
 import secrets
 import time
@@ -22,7 +23,7 @@ import msgspec
 
 from judge.caches import log_folder
 from judge.engines.clusters import Cluster
-from judge.engines.dask_worker import RESOURCE, Order, Outcome, WrongWorkerError, measure, release
+from judge.engines.dask_worker import RESOURCE, Call, Order, Outcome, WrongWorkerError, release
 from judge.engines.engine import (
     AtCase,
     AtPhase,
@@ -201,8 +202,8 @@ class DaskEngine:
         address = slot.worker.address
         slot.begun = False
         slot.future = self._client.submit(
-            measure,
-            msgspec.msgpack.encode(order),
+            pickle.loads,
+            pickle.dumps(Call(order)),
             key=f"gdn-judge-{self._run}-{self._orders}",
             workers=[address],
             allow_other_workers=False,
@@ -249,6 +250,7 @@ class DaskEngine:
             reason = _failure(future)
             self._lose(slot, reason or _LOST)
             if reason:  # one that is there and cannot do it would fail at the next task too
+                self._events.append(Said(slot.name, f"left out: {reason}"))
                 self._leave_out(address)
             return
         outcome = msgspec.msgpack.decode(future.result(), type=Outcome)

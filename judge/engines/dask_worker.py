@@ -130,6 +130,20 @@ def measure(order: bytes) -> bytes:
     return msgspec.msgpack.encode(_KEPT.measure(asked, tell))
 
 
+class Call:
+    """A call of `measure` that takes place where this is unpickled.
+
+    Sent so, as bytes for pickle.loads, because Dask's scheduler unpickles what it is to have called
+    and need not have this judge.
+    """
+
+    def __init__(self, order: Order) -> None:
+        self._order = msgspec.msgpack.encode(order)
+
+    def __reduce__(self) -> tuple[Callable[[bytes], bytes], tuple[bytes]]:
+        return measure, (self._order,)
+
+
 async def release(run: str) -> None:
     """End the lane of a run, whatever it is at."""
     await asyncio.to_thread(_KEPT.release, run)
