@@ -172,7 +172,7 @@ def _dask() -> Any:
         import distributed
     except ImportError:
         raise ClusterError(f"--engine dask needs Dask Distributed: {INSTALL}") from None
-    for name in ("distributed", "dask_jobqueue"):
+    for name in ("distributed", "distributed.client", "dask_jobqueue"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return distributed
 
