@@ -74,6 +74,7 @@ def own_workers(devices: Sequence[LaneDevice]) -> Iterator[Cluster]:
                     "resources": {RESOURCE: 1},
                     "env": _visible(device),
                     "local_directory": scratch,
+                    "preload": ["judge.engines.dask_preload"],
                     "silence_logs": logging.CRITICAL,
                 },
             }
