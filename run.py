@@ -6,7 +6,7 @@ import os
 # read once, when torch is first imported, and inherited by the children.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-from judge.cli import main
+from judge.entry import start
 
 if __name__ == "__main__":
-    main()
+    start()

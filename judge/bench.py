@@ -27,7 +27,6 @@ from judge.implementations import Implementation, simple_implementation
 from judge.record import CaseResult, Environment, Timing
 from judge.reference_run import baseline_submission, null_submission
 from judge.repetitions import Repetitions
-from judge.rivals import FIRST_CALL_S
 from judge.session import Session
 from judge.slices import Slice
 from judge.strict_protocol import Terms
@@ -159,12 +158,12 @@ class Bench:
         return self._rivals[one.name, one.scope]
 
     def new_rival(self, one: Implementation, log: ChildLog) -> Session:
-        """A session of something that takes turns, which may compile for long at its first call."""
+        """A session of something that takes turns."""
         prefix = f"{one.name} ({one.scope}): "
         return Session(
             one.submission,
             replace(self._plan.child, inputs=one.inputs),
-            replace(self._plan.limits, first_call=FIRST_CALL_S),
+            self._plan.limits,
             log,
             lambda phase: self._progress.phase(prefix + phase),
             strict=self._plan.strict,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 from judge.device import MIG
 from judge.record import Conditions, Timing
@@ -47,19 +49,27 @@ def sample_conditions(gpu: str) -> Conditions | None:
 
 
 def _sample(nvml: object, handle: object) -> Conditions:
-    bits = nvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle) & ~_HARMLESS
+    reasons = _if_told(nvml, nvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle, 0)
+    bits = reasons & ~_HARMLESS
     named = [name for bit, name in _REASONS.items() if bits & bit]
     unnamed = bits & ~sum(_REASONS)
+    running = _if_told(nvml, nvml.nvmlDeviceGetComputeRunningProcesses, handle, [])
     return Conditions(
         sm_mhz=nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM),
         memory_mhz=nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_MEM),
         temperature_c=nvml.nvmlDeviceGetTemperature(handle, nvml.NVML_TEMPERATURE_GPU),
         power_w=nvml.nvmlDeviceGetPowerUsage(handle) / 1e3,
         throttled=named + ([f"reason {unnamed:#x}"] if unnamed else []),
-        other_processes=_foreign(
-            {process.pid for process in nvml.nvmlDeviceGetComputeRunningProcesses(handle)}
-        ),
+        other_processes=_foreign({process.pid for process in running}),
     )
+
+
+def _if_told(nvml: Any, ask: Callable[[object], Any], handle: object, otherwise: Any) -> Any:
+    """What NVML answers; containers and virtual machines may be refused this or that."""
+    try:
+        return ask(handle)
+    except nvml.NVMLError:
+        return otherwise
 
 
 def _foreign(found: set[int]) -> list[int]:

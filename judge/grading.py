@@ -41,6 +41,8 @@ from judge.submission import Submission
 from judge.text import plain
 from judge.verdict import Verdict
 
+NO_CONDITIONS = "NVML says nothing of this device: only their spread tells noisy times"
+
 
 @dataclass(frozen=True)
 class Opened:
@@ -245,7 +247,12 @@ class _Run:
 
     def _conditions(self, case: Case) -> Conditions | None:
         on_cuda = case.timed and self._plan.device.type == "cuda"
-        return sample_conditions(self._plan.child.gpu) if on_cuda else None
+        if not on_cuda:
+            return None
+        found = sample_conditions(self._plan.child.gpu)
+        if found is None and NO_CONDITIONS not in self._notes:
+            self._notes.append(NO_CONDITIONS)
+        return found
 
     def _gauge(self, result: CaseResult) -> Gauged | None:
         """A call without its host cost, where there is a device and nobody profiles."""

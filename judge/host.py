@@ -64,6 +64,8 @@ def look(wish: Wish) -> Host:
     predicted = predicted_slice(wish.slice_name, environment.device_name)
     sms = predicted[0].sms if predicted else wish.sms
     if sms is not None:
+        if followed_by_profiler():
+            raise BudgetError(f"--sms {sms}: not under ncu or nsys, which run a kernel at a time")
         check_budget(device, sms)
         environment = replace(environment, sms=sms, sms_of=environment.sms)
     on_cuda = device.type == "cuda"

@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from judge.brief import AnyRecord, BriefBaseline, BriefResult
 from judge.case import HIDDEN_SUITE
-from judge.record import Baseline, CaseResult, Record
+from judge.record import Baseline, CaseResult
 from judge.roster import Participant
 from judge.scoring import case_score
 from judge.store.decisions import Decision, Kind, Standing, about, standing
@@ -16,6 +17,8 @@ from judge.store.store import Attempt, Graded, Store
 from judge.verdict import Rules, Verdict
 
 TOTAL = "total"
+AnyResult = CaseResult | BriefResult
+AnyBaseline = Baseline | BriefBaseline
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class Row:
     scores: suite means by suite. cells: by case as the board names it. untimed: by suite.
     tries: attempts of this participant, refused ones included. created, submitted: when graded,
     when uploaded, ISO 8601 UTC. remark: what an assistant decided about it, and why.
+    result: its number in the store, None where it was refused.
     """
 
     participant: Participant
@@ -65,15 +69,18 @@ class Row:
     device_name: str = ""
     why: str = ""
     remark: str = ""
+    result: int | None = None
 
 
 @dataclass(frozen=True)
 class Board:
     """Results under one set of conditions, the only ones that can be ranked together.
 
-    conditions: names and values that every row shares. by: what the rows are ranked by.
+    settings: the key of all that its results were graded under. conditions: names and values that
+    every row shares. by: what the rows are ranked by.
     """
 
+    settings: str
     conditions: dict[str, str]
     official: bool
     by: str
@@ -117,8 +124,24 @@ def store_boards(store: Store, by: str | None, latest: bool) -> list[Board]:
     """The boards of a store, under the decisions that stand. Raises StoreError."""
     decisions = standing(store.decisions())
     return make_boards(
-        store.participants(), store.attempts(), store.results(), by, latest, decisions
+        store.participants(), store.attempts(), store.briefs(), by, latest, decisions
     )
+
+
+def histories(
+    board: Board,
+    participants: Mapping[str, Participant],
+    attempts: Iterable[Attempt],
+    results: Iterable[Graded],
+    decisions: Standing,
+) -> dict[str, list[Row]]:
+    """Every attempt that a board chose from, unranked, by participant and in the attempts' order.
+
+    attempts, results: of the whole store, as for `make_boards`.
+    """
+    group = [graded for graded in results if graded.settings == board.settings]
+    tries = _tries(participants, attempts, group, board.by, decisions)
+    return {who: rows for who, (_, rows) in tries.items() if rows}
 
 
 def names_of(boards: Sequence[Board]) -> list[str]:
@@ -127,7 +150,7 @@ def names_of(boards: Sequence[Board]) -> list[str]:
     return list(dict.fromkeys([TOTAL, *names]))
 
 
-def case_names(record: Record) -> list[str]:
+def case_names(record: AnyRecord) -> list[str]:
     """The record's cases as participants know them: those of the hidden suite are h1, h2, …"""
     names = []
     hidden = 0
@@ -137,7 +160,7 @@ def case_names(record: Record) -> list[str]:
     return names
 
 
-def score_margin(result: CaseResult, baseline: Baseline) -> float:
+def score_margin(result: AnyResult, baseline: AnyBaseline) -> float:
     """Half of how far a case's score moves between the times p10 and p90 of its calls."""
     name, timing = result.case.name, result.timing
     if result.verdict is not Verdict.PASS or timing is None or name not in baseline.t100_ms:
@@ -166,25 +189,13 @@ def _board(
         )
         totals = overridden or any(g.record.score.total is not None for g in group)
         by = TOTAL if totals or not timed else next(suite for suite in suites if suite in timed)
-    tries = defaultdict(list)
-    for attempt in attempts:
-        tries[attempt.participant].append(attempt)
-    by_content = {(graded.participant, graded.content): graded.record for graded in group}
-    rows = []
-    for participant, theirs in tries.items():
-        who = participants.get(participant, Participant(participant))
-        candidates = [
-            _decided(
-                _row(who, attempt, by_content.get((participant, attempt.content)), by),
-                about(decisions, participant, attempt.label),
-                by,
-            )
-            for attempt in theirs
-            if attempt.problem or (participant, attempt.content) in by_content
-        ]
-        if candidates:
-            rows.append(replace(_chosen(candidates, latest), tries=len(theirs)))
+    rows = [
+        replace(_chosen(candidates, latest), tries=len(theirs))
+        for theirs, candidates in _tries(participants, attempts, group, by, decisions).values()
+        if candidates
+    ]
     return Board(
+        settings=group[-1].settings,
         conditions=_conditions(group[-1].record),
         official=longest.protocol.official,
         by=by,
@@ -195,17 +206,39 @@ def _board(
     )
 
 
+def _tries(
+    participants: Mapping[str, Participant],
+    attempts: Iterable[Attempt],
+    group: Iterable[Graded],
+    by: str,
+    decisions: Standing,
+) -> dict[str, tuple[list[Attempt], list[Row]]]:
+    """By participant: all attempts, and a row of each that was refused or has a result here."""
+    found = {(graded.participant, graded.content): graded for graded in group}
+    tries: dict[str, tuple[list[Attempt], list[Row]]] = {}
+    for attempt in attempts:
+        theirs, rows = tries.setdefault(attempt.participant, ([], []))
+        theirs.append(attempt)
+        graded = found.get((attempt.participant, attempt.content))
+        if attempt.problem or graded is not None:
+            who = participants.get(attempt.participant, Participant(attempt.participant))
+            decision = about(decisions, attempt.participant, attempt.label)
+            rows.append(_decided(_row(who, attempt, graded, by), decision, by))
+    return tries
+
+
 def _chosen(candidates: Sequence[Row], latest: bool) -> Row:
     if latest:
         return candidates[-1]
     return max(candidates, key=lambda row: row.value if row.value is not None else -math.inf)
 
 
-def _row(who: Participant, attempt: Attempt, record: Record | None, by: str) -> Row:
+def _row(who: Participant, attempt: Attempt, graded: Graded | None, by: str) -> Row:
     name = attempt.display_name or who.name or who.id
     row = Row(who, name, attempt=attempt.label, submitted=attempt.submitted)
-    if record is None:
+    if graded is None:
         return replace(row, why=f"refused: {attempt.problem}")
+    record = graded.record
     named = list(zip(case_names(record), record.results, strict=True))
     value, why = _value(record, named, by)
     return replace(
@@ -224,6 +257,7 @@ def _row(who: Participant, attempt: Attempt, record: Record | None, by: str) -> 
         created=record.created,
         device_name=record.environment.device_name,
         why=why,
+        result=graded.id,
     )
 
 
@@ -242,7 +276,7 @@ def _decided(row: Row, decision: Decision | None, by: str) -> Row:
 
 
 def _value(
-    record: Record, named: Sequence[tuple[str, CaseResult]], by: str
+    record: AnyRecord, named: Sequence[tuple[str, AnyResult]], by: str
 ) -> tuple[float | None, str]:
     """What a record is ranked by, or None and why it has nothing.
 
@@ -266,8 +300,8 @@ def _value(
     return None, f"no {by} here"
 
 
-def _margin(record: Record, named: Sequence[tuple[str, CaseResult]], by: str) -> float:
-    def of(chosen: Sequence[CaseResult]) -> float:
+def _margin(record: AnyRecord, named: Sequence[tuple[str, AnyResult]], by: str) -> float:
+    def of(chosen: Sequence[AnyResult]) -> float:
         margins = [score_margin(result, record.baseline) for result in chosen]
         return math.fsum(margins) / len(margins) if margins else 0.0
 
@@ -283,7 +317,7 @@ def _margin(record: Record, named: Sequence[tuple[str, CaseResult]], by: str) ->
     return of([result for name, result in named if name == by])
 
 
-def _untimed(record: Record, suite: str) -> Untimed:
+def _untimed(record: AnyRecord, suite: str) -> Untimed:
     ran = [r for r in record.results if r.suite == suite and not r.case.timed]
     failures = [r.verdict for r in ran if r.verdict is not Verdict.PASS]
     return Untimed(len(ran) - len(failures), len(ran), failures[0] if failures else None)
@@ -310,7 +344,7 @@ def _ranked(rows: Sequence[Row]) -> list[Row]:
     return ranked
 
 
-def _conditions(record: Record) -> dict[str, str]:
+def _conditions(record: AnyRecord) -> dict[str, str]:
     environment, protocol = record.environment, record.protocol
     whole = f" of {environment.sms_of}" if environment.sms_of is not None else ""
     sms = f", {environment.sms}{whole} SMs" if environment.sms is not None else ""

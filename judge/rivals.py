@@ -21,9 +21,6 @@ from judge.timing import summarize
 from judge.verdict import Verdict
 
 T100, T60 = "t100", "t60"
-FIRST_CALL_S = 3600.0
-"""FlashInfer compiles 66 files at its first call."""
-
 _TRIAL_SHARE = 5
 _LEAST_TRIALS = 5
 

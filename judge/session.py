@@ -161,7 +161,9 @@ class Session:
             trial = self._trial(Outcome())
             gauged = trial.ask(Gauge(), Gauged, "gpu time", self._limits.run)
             usable_timing([gauged.milliseconds])
-            return gauged
+        if gauged.spoilt:
+            self.drop_child()
+        return gauged
 
     def profile(self, calls: int) -> Profiled:
         """Make more calls of the case judged last, which passed, under PyTorch's profiler.

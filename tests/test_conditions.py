@@ -74,6 +74,21 @@ def test_no_nvml_and_no_such_device_are_no_conditions(monkeypatch: pytest.Monkey
     assert sample_conditions("known") is None
 
 
+def test_a_refused_question_leaves_the_answers_to_the_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refused(_: object) -> object:
+        raise NVMLError("insufficient permissions")
+
+    sparing = nvml(0x4, [os.getpid(), 1])
+    sparing.nvmlDeviceGetComputeRunningProcesses = refused
+    monkeypatch.setitem(sys.modules, "pynvml", sparing)
+    expected = Conditions(1980, 3201, 41, 312.5, ["software power cap"], [])
+    assert sample_conditions("known") == expected
+    sparing.nvmlDeviceGetCurrentClocksThrottleReasons = refused
+    assert sample_conditions("known") == Conditions(1980, 3201, 41, 312.5, [], [])
+
+
 @pytest.mark.parametrize(
     ("samples", "noisy"),
     [

@@ -6,6 +6,7 @@ import importlib.util
 import itertools
 import os
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -89,6 +90,26 @@ def test_flashinfer_gets_its_layouts_and_returns_ours(monkeypatch: pytest.Monkey
         torch.testing.assert_close(
             final_state.double(), expected_state.double(), rtol=1e-4, atol=1e-4
         )
+
+
+def test_flashinfer_without_its_compiled_kernel_is_refused_at_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    library = ModuleType("flashinfer.gdn_prefill")
+    library.chunk_gated_delta_rule = None
+    environment = ModuleType("flashinfer.jit.env")
+    environment.FLASHINFER_AOT_DIR = tmp_path
+    jit = ModuleType("flashinfer.jit")
+    jit.env = environment
+    names = {"flashinfer": ModuleType("flashinfer"), "flashinfer__gdn_prefill": library}
+    names |= {"flashinfer__jit": jit, "flashinfer__jit__env": environment}
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (9, 0))
+    with pytest.raises(ImportError, match=r"is not compiled: there is no .*/gdn_prefill_sm90\.so"):
+        loaded(monkeypatch, "flashinfer_prefill.py", **names)
+    (tmp_path / "gdn_prefill_sm90").mkdir()
+    (tmp_path / "gdn_prefill_sm90" / "gdn_prefill_sm90.so").touch()
+    loaded(monkeypatch, "flashinfer_prefill.py", **names)
 
 
 def test_fla_is_told_to_use_its_own_kernels_before_it_is_imported(

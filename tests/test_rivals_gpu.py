@@ -46,6 +46,8 @@ def test_an_installed_implementation_is_right_and_can_be_timed(
     case = PUBLIC[name]
     try:
         result = session.judge("public", untimed(case), SEED, Repetitions(0, 1), known(case))
+        if result.verdict is Verdict.IMPORT_ERROR and "is not compiled" in result.detail:
+            pytest.skip(result.detail)
         assert result.verdict is Verdict.PASS, result.detail
         assert session.repeat(warm=True).claimed_ms > 0
     finally:

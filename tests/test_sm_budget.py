@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,6 +35,13 @@ def test_no_budget_on_a_cpu() -> None:
     assert result.stderr.strip() == "Error: --sms 16: needs a CUDA device"
 
 
+def test_no_budget_under_a_profiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NSYS_SESSION", "1")
+    result = CliRunner().invoke(main, ["--device", "cpu", "--sms", "16"])
+    assert result.exit_code == 2
+    assert "--sms 16: not under ncu or nsys" in result.stderr
+
+
 @pytest.mark.parametrize("arguments", [("--sms", "0"), ("--sms", "many")])
 def test_what_is_no_number_of_sms(arguments: tuple[str, ...]) -> None:
     assert CliRunner().invoke(main, ["--device", "cpu", *arguments]).exit_code == 2
@@ -55,6 +63,91 @@ def test_no_budget_above_the_device_or_without_green_contexts(
     monkeypatch.setattr(sm_budget, "SmBudget", fails("not built with it\nmore"))
     with pytest.raises(BudgetError, match=r"^--sms 16: not to be had here: not built with it$"):
         check_budget(device, 16)
+
+
+class RoundOfStreams:
+    """A green context that hands out its 32 streams in turn, as PyTorch 2.11's does."""
+
+    def __init__(self) -> None:
+        self.streams = [FakeStream() for _ in range(32)]
+        self.handed_out = 0
+
+    @staticmethod
+    def create(num_sms: int, device_id: int) -> RoundOfStreams:
+        return RoundOfStreams()
+
+    def next_stream(self) -> FakeStream:
+        self.handed_out += 1
+        return self.streams[(self.handed_out - 1) % 32]
+
+    Stream = next_stream
+
+
+class FakeStream:
+    def __init__(self) -> None:
+        self.waited = 0
+
+    def synchronize(self) -> None:
+        self.waited += 1
+
+
+class FakeParking:
+    def __init__(self, stream: FakeStream, blocks: int) -> None:
+        self.stream, self.blocks, self.parked = stream, blocks, False
+
+    def enter(self) -> None:
+        self.parked = True
+
+    def leave(self) -> None:
+        self.parked = False
+
+
+@pytest.fixture
+def parked_budget(monkeypatch: pytest.MonkeyPatch) -> tuple[SmBudget, FakeParking]:
+    """A budget of 14 SMs where the hardware hands out 16, and what sits on the other two."""
+    made: list[FakeParking] = []
+
+    def park(stream: FakeStream, blocks: int) -> FakeParking:
+        made.append(FakeParking(stream, blocks))
+        return made[0]
+
+    monkeypatch.setattr(torch.cuda.green_contexts, "GreenContext", RoundOfStreams)
+    monkeypatch.setattr(torch, "zeros", lambda *_, **__: None)
+    monkeypatch.setattr(sm_budget, "_Parking", park)
+    monkeypatch.setattr(sm_budget, "seen_sms", lambda _: 14 if made and made[0].parked else 16)
+    return SmBudget(torch.device("cuda", 0), 14), made[0]
+
+
+def test_streams_handed_out_are_never_the_parked_one(
+    parked_budget: tuple[SmBudget, FakeParking],
+) -> None:
+    budget, parking = parked_budget
+    assert parking.blocks == 2
+    handed_out = [budget.new_stream() for _ in range(100)]
+    assert len({id(one) for one in handed_out}) == 16
+    assert not any(one in (budget.stream, parking.stream) for one in handed_out)
+
+
+def test_nothing_waits_for_the_parked_blocks(parked_budget: tuple[SmBudget, FakeParking]) -> None:
+    budget, parking = parked_budget
+    other, whole = budget.new_stream(), []
+    with budget.held():
+        assert parking.parked
+        budget.synchronize(whole.append)
+    assert (whole, budget.stream.waited, other.waited, parking.stream.waited) == ([], 1, 1, 0)
+    assert not parking.parked
+    budget.synchronize(whole.append, 0)
+    assert whole == [0]
+    assert other.waited == 1
+
+
+def test_a_budget_that_is_not_exact_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda.green_contexts, "GreenContext", RoundOfStreams)
+    monkeypatch.setattr(torch, "zeros", lambda *_, **__: None)
+    monkeypatch.setattr(sm_budget, "_Parking", FakeParking)
+    monkeypatch.setattr(sm_budget, "seen_sms", lambda _: 16)  # parking takes nothing away
+    with pytest.raises(RuntimeError, match="a budget of 14 SMs, and a probe ran on 16"):
+        SmBudget(torch.device("cuda", 0), 14)
 
 
 def test_properties_differ_in_the_number_of_sms_alone() -> None:
@@ -133,12 +226,45 @@ def test_a_submission_and_its_own_streams_stay_inside(tmp_path: Path, asked: int
     assert record.environment.sms_of > asked
 
 
+WAITING = """
+import torch
+from right import gdn_prefill_forward as right
+
+stream = torch.cuda.Stream()
+seen = torch.zeros(1024, dtype=torch.int32).pin_memory()
+probe = torch.cuda._compile_kernel(SOURCE, "sm_probe")
+
+def gdn_prefill_forward(*arguments):
+    seen.zero_()
+    probe((8192, 1, 1), (128, 1, 1), [seen], stream=stream)
+    torch.cuda.synchronize()
+    print("seen", int(seen.count_nonzero()))
+    return right(*arguments)
+"""
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_timed_call_may_wait_for_the_device_while_sms_are_held(tmp_path: Path) -> None:
+    """On 14 SMs, two of a green context's sixteen are held, while a call is timed and not else."""
+    starter = (ROOT / "submissions" / "starter" / "tilelang_fwd.py").read_text()
+    (tmp_path / "right.py").write_text(starter)
+    (tmp_path / "tilelang_fwd.py").write_text(f"SOURCE = {PROBE!r}\n" + WAITING)
+    arguments = ["--submission", tmp_path, "--cases", VERDICT_CASES, "--sms", 14]
+    options = ["--baseline", "none", "--output-format", "json", "--repetitions", "3"]
+    result = CliRunner().invoke(main, [*map(str, arguments), *options])
+    assert result.exit_code == 0, result.output
+    log = Path(from_json(result.stdout).submission.log).read_text()
+    assert set(re.findall(r"seen \d+", log)) == {"seen 14", "seen 16"}
+
+
 WAVES = """
 extern "C" __global__ void wave(int *sink) {
     extern __shared__ int filled[];
-    long long start = clock64();
-    while (clock64() - start < 2000000) ;
-    if (start < 0) sink[0] = filled[0];
+    unsigned long long start, now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
+    do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)); while (now - start < 1000000);
+    if (start == 0) sink[0] = filled[0];
 }
 """
 
@@ -147,12 +273,13 @@ extern "C" __global__ void wave(int *sink) {
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize(("blocks", "waves"), [(14, 1), (15, 2), (16, 2), (28, 2), (29, 3)])
 def test_waves_of_large_blocks_on_fourteen_sms(blocks: int, waves: int) -> None:
-    """Each block takes an SM for itself and spins as long: a whole number of times one wave."""
+    """Each block takes an SM for itself and spins for 1 ms: a whole number of times one wave."""
     budget = SmBudget(torch.device("cuda", 0), 14)
     shared = torch.cuda.get_device_properties(0).shared_memory_per_block_optin
     kernel = torch.cuda._compile_kernel(WAVES, "wave")
     kernel.set_shared_memory_config(shared)
     sink = torch.zeros(1, dtype=torch.int32, device="cuda")
+    kernel((1, 1, 1), (128, 1, 1), [sink], shared_mem=shared)  # loads it before SMs are held
     torch.cuda.synchronize()
 
     def milliseconds(count: int) -> float:
@@ -164,5 +291,4 @@ def test_waves_of_large_blocks_on_fourteen_sms(blocks: int, waves: int) -> None:
             end.synchronize()
         return start.elapsed_time(end)
 
-    milliseconds(1)
     assert round(milliseconds(blocks) / milliseconds(1)) == waves

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import astuple, replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from judge.store.schema import StoreError, StoreFullError
 from judge.store.store import Store
 from judge.uploads import Place, Upload
 from tests.make_record import public_record
+from tests.site_pages import check_report
 
 ROOT = Path(__file__).resolve().parents[1]
 WRITERS, EACH = 4, 25
@@ -51,6 +53,37 @@ def test_the_last_result_of_the_same_content_and_settings_counts(tmp_path: Path)
         numbers = [store.add("a", "c1", settings, public_record()) for settings in "sst"]
         assert [graded.id for graded in store.results()] == numbers[1:]
         assert store.count() == 3
+
+
+def test_briefs_say_what_records_say(tmp_path: Path) -> None:
+    record = public_record()
+    with Store(tmp_path / "store.sqlite") as store:
+        see(store, "a", "c1")
+        number = store.add("a", "c1", "s1", record)
+        (brief,) = store.briefs()
+        assert to_json(store.record(number)) == to_json(record)
+        with pytest.raises(StoreError, match="no result 99"):
+            store.record(99)
+        store.add("a", "c1", "s1", replace(record, schema_version=99))
+        with pytest.raises(StoreError, match="schema version 99"):
+            store.briefs()
+    assert (brief.id, brief.content, brief.settings) == (number, "c1", "s1")
+    assert brief.record.score == record.score
+    assert brief.record.submission.rules == record.submission.rules
+    for short, whole in zip(brief.record.results, record.results, strict=True):
+        assert (short.suite, short.case.name) == (whole.suite, whole.case.name)
+        assert (short.verdict, short.score) == (whole.verdict, whole.score)
+        times = whole.timing and (whole.timing.median_ms, whole.timing.p10_ms, whole.timing.p90_ms)
+        assert (short.timing and astuple(short.timing)) == times
+
+
+def test_the_newest_check_of_the_same_files_counts(tmp_path: Path) -> None:
+    older, newer = check_report("ab" * 32), replace(check_report("ab" * 32), verdict="warnings")
+    with Store(tmp_path / "store.sqlite") as store:
+        for report in (older, newer, check_report("cd" * 32)):
+            store.keep_check(report)
+        assert store.check("ab" * 32) == newer
+        assert store.check("ef" * 32) is None
 
 
 def test_what_was_seen_last_is_the_latest_attempt(tmp_path: Path) -> None:
@@ -138,6 +171,20 @@ def test_a_store_of_an_earlier_version_is_brought_up_with_what_it_holds(
         assert len(store.results()) == 1
     with sqlite3.connect(path) as connection:
         assert connection.execute("SELECT late FROM attempts").fetchone() == (7,)
+
+
+def test_a_store_of_the_first_version_keeps_its_results_and_takes_checks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as earlier:
+        earlier.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
+        with Store(tmp_path / "store.sqlite") as store:
+            see(store, "a", "c1")
+            store.add("a", "c1", "s1", public_record())
+    with Store(tmp_path / "store.sqlite") as store:
+        store.keep_check(check_report("ab" * 32))
+        assert store.check("ab" * 32) is not None
+        assert len(store.results()) == 1
 
 
 def test_a_migration_that_fails_changes_nothing(

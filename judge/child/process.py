@@ -303,6 +303,9 @@ class Child:
         }
         if options.visible_devices is not None:
             environment["CUDA_VISIBLE_DEVICES"] = options.visible_devices
+        if options.sms is not None:
+            # The most there can be: a stream in one queue with a parked kernel would wait for it.
+            environment["CUDA_DEVICE_MAX_CONNECTIONS"] = "32"
         return environment
 
     def _prefix(self, options: ChildOptions, environment: dict[str, str]) -> list[str]:

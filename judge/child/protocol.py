@@ -166,10 +166,14 @@ class Profiled(msgspec.Struct, tag=True, frozen=True):
 
 
 class Gauged(msgspec.Struct, tag=True, frozen=True):
-    """Milliseconds of a call on the device, and how they were found: graph or profiler."""
+    """Milliseconds of a call on the device, and how they were found: graph or profiler.
+
+    spoilt: CUDA broke a capture off, after which PyTorch in this process is not to be relied on.
+    """
 
     milliseconds: float
     method: str
+    spoilt: bool = False
 
 
 class Launch(msgspec.Struct, frozen=True):

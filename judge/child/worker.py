@@ -270,7 +270,7 @@ class Worker:
 
     def _gauge(self) -> Gauged:
         function, arguments = self._function, self._renewal.arguments
-        return Gauged(*gpu_time(lambda: function(*arguments), self._device, self._held))
+        return gpu_time(lambda: function(*arguments), self._device, self._held)
 
     def _digests(self) -> dict[str, str]:
         return {

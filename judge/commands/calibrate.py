@@ -45,7 +45,7 @@ from judge.implementations import (
 from judge.progress import TerminalProgress
 from judge.record import RivalResult
 from judge.repetitions import Repetitions
-from judge.rivals import FIRST_CALL_S, Rivals, failures
+from judge.rivals import Rivals, failures
 from judge.sandbox.kinds import MODES, SANDBOX_HELP, choose_sandbox
 from judge.session import Session
 from judge.sm_budget import SMS_HELP, check_budget
@@ -162,8 +162,7 @@ def _time_all(
         def tell(phase: str) -> None:
             progress.phase(f"{one.name}: {phase}")
 
-        limits = Limits(first_call=FIRST_CALL_S)
-        return Session(one.submission, options, limits, log, tell, strict=True)
+        return Session(one.submission, options, Limits(), log, tell, strict=True)
 
     simple = simple_implementation(device.type)
     rivals = Rivals(public, simple, new_session, lambda _: None, strict=True, everything=True)

@@ -12,6 +12,7 @@ from judge.check import CheckPlan, check
 from judge.check_report import CheckReport, check_to_json
 from judge.check_session import CheckLimits
 from judge.commands.run_options import CASES, INTERRUPTED, usage_errors
+from judge.commands.store_option import open_store
 from judge.profiles import DEFAULT_PROFILE, PROFILES
 from judge.progress import TerminalProgress
 from judge.sandbox.kinds import MODES, SANDBOX_HELP, choose_sandbox
@@ -58,6 +59,12 @@ from judge.views.check_table import print_check
     help="Limit for compiling a kernel; importing and calling have their own. Default: 600.",
 )
 @click.option("--sandbox", type=click.Choice(MODES), default="auto", help=SANDBOX_HELP)
+@click.option(
+    "--store",
+    "store_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also keep the report in this store, for the site's pages. Default: nowhere.",
+)
 @click.pass_context
 def check_command(
     context: click.Context,
@@ -69,6 +76,7 @@ def check_command(
     output_format: str,
     timeout: float,
     sandbox: str,
+    store_file: Path | None,
 ) -> None:
     """Check the submission at PATH without a GPU: does it compile, does it fit the device.
 
@@ -97,6 +105,9 @@ def check_command(
     finally:
         progress.close()
     _show(report, output_format)
+    if store_file is not None and not report.interrupted:
+        with usage_errors(), open_store(store_file, must_exist=False) as store:
+            store.keep_check(report)
     if report.interrupted:
         context.exit(INTERRUPTED)
     context.exit(1 if report.verdict == "failed" else 0)

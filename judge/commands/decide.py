@@ -11,8 +11,8 @@ from typing import Any
 
 import click
 
-from judge.commands.run_options import WrongUsage, usage_errors
 from judge.commands.store_option import open_store, store_option
+from judge.commands.usage import WrongUsage, light_usage_errors
 from judge.roster import normal
 from judge.scoring import BEST_SCORE
 from judge.store.decisions import Decision, Kind
@@ -68,7 +68,7 @@ def override_command(
 @store_option
 def decisions_command(store_file: Path | None) -> None:
     """Print every void and override ever made, the oldest first."""
-    with usage_errors(), open_store(store_file) as store:
+    with light_usage_errors(), open_store(store_file) as store:
         trail = store.decisions()
     for one in trail:
         attempt = f" {one.attempt}" if one.attempt is not None else ""
@@ -89,7 +89,7 @@ def _decide(
         raise WrongUsage("--reason: must say why")
     made = datetime.now(UTC).isoformat(timespec="seconds")
     who = normal(participant)
-    with usage_errors(), open_store(store_file) as store:
+    with light_usage_errors(), open_store(store_file) as store:
         labels = {one.label for one in store.attempts() if one.participant == who}
         known = sorted(store.participants())
         if who not in known:

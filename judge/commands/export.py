@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from judge.commands.run_options import say, usage_errors
 from judge.commands.store_option import open_store, store_option
+from judge.commands.usage import light_usage_errors, say
 from judge.gradebook import gradebook, gradebook_csv, gradebook_jsonl
 from judge.leaderboard import store_boards
 from judge.parquet import write_parquet
@@ -74,7 +74,7 @@ def export_command(
 
     Exit status: 0, or 2 wrong usage.
     """
-    with usage_errors():
+    with light_usage_errors():
         roster = load_roster(roster_file)
         with open_store(store_file) as store:
             boards = store_boards(store, by, attempt == "latest")
@@ -85,7 +85,7 @@ def export_command(
         say("timing is not official: host clock of a CPU")
     entries = gradebook(roster, board, deadline)
     if parquet_file is not None:
-        with usage_errors():
+        with light_usage_errors():
             write_parquet(entries, parquet_file)
         return
     click.echo(_FORMATS[output_format](entries), nl=False)

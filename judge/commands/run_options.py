@@ -25,20 +25,20 @@ from judge.caches import (
 from judge.case import Case, Suite
 from judge.checkpoints import BaselineError
 from judge.child.process import ChildOptions, default_memory_limit, followed_by_profiler
+from judge.commands.usage import LIGHT_ERRORS
+from judge.commands.usage import WrongUsage as WrongUsage
+from judge.commands.usage import say as say
 from judge.device import DeviceError, child_view, gpu_identity
 from judge.engines.cluster_file import ClusterError
 from judge.gpu_lock import LockError, gpu_lock
 from judge.host import CHECKPOINTS, Host, Wish, look, predicted_slice
 from judge.implementations import versions_of
-from judge.parquet import ParquetError
 from judge.repetitions import Repetitions
-from judge.roster import RosterError
 from judge.sandbox.kinds import MODES, SANDBOX_HELP, SandboxError
 from judge.slices import SLICES
 from judge.sm_budget import SMS_HELP, BudgetError
-from judge.store.schema import StoreError
-from judge.submission import Submission, SubmissionError
-from judge.suites import CaseFileError, load_suites, select_cases
+from judge.submission import Submission
+from judge.suites import load_suites, select_cases
 from judge.text import plain
 from judge.threads import available_cores
 from judge.trial import Limits
@@ -51,8 +51,8 @@ MAX_CALLS = 100_000
 MAX_TIMEOUT_S = 86_400.0
 
 _USAGE_ERRORS = (
-    *(CaseFileError, SubmissionError, DeviceError, BaselineError, CacheError, SandboxError),
-    *(BudgetError, RosterError, StoreError, ClusterError, ParquetError),
+    *LIGHT_ERRORS,
+    *(DeviceError, BaselineError, CacheError, SandboxError, BudgetError, ClusterError),
 )
 
 
@@ -251,18 +251,7 @@ def usage_errors() -> Iterator[None]:
         raise WrongUsage(plain(str(error), 1000)) from None
 
 
-class WrongUsage(click.ClickException):
-    """One line, exit status 2."""
-
-    exit_code = 2
-
-
 def shown_path(path: Path) -> Path:
     """Relative to the working folder where it lies below, as a reader would name it."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path
-
-
-def say(text: str) -> None:
-    """A line on standard error."""
-    click.echo(text, err=True)

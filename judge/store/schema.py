@@ -64,6 +64,18 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """CREATE TRIGGER decisions_remain BEFORE DELETE ON decisions
             BEGIN SELECT raise(ABORT, 'decisions are never deleted'); END""",
     ),
+    (
+        """CREATE TABLE checks (
+            id INTEGER PRIMARY KEY,
+            digest TEXT NOT NULL,
+            created TEXT NOT NULL,
+            profile TEXT NOT NULL,
+            tilelang TEXT,
+            verdict TEXT NOT NULL,
+            report BLOB NOT NULL
+        )""",
+        "CREATE INDEX checks_by_digest ON checks (digest)",
+    ),
 )
 """What each version adds to the one before; a step that has been released is never changed."""
 

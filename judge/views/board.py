@@ -31,11 +31,11 @@ def print_boards(boards: Sequence[Board], console: Console) -> None:
             console.print()
         for line in heading(board, number, len(boards)):
             console.print(Text(line, style="bold" if line.startswith("Board") else ""))
-        console.print(_grid(_columns(board), board.rows), soft_wrap=True)
+        console.file.write(_grid(_columns(board), board.rows) + "\n")
         fitting = max(1, (console.width - _NAME_WIDTH - 2) // (_CASE_WIDTH + 2))
         for start in range(0, len(board.cases), fitting):
             columns = _case_columns(board.cases[start : start + fitting])
-            console.print(_grid(columns, board.rows), soft_wrap=True)
+            console.file.write(_grid(columns, board.rows) + "\n")
         for row in board.rows:
             if said := _said(row):
                 console.print(Text(f"{_name(row)}: {said}", style="yellow"))
@@ -135,14 +135,15 @@ def _of_case(case: str) -> Callable[[Row], str]:
     return lambda row: _cell(row.cells.get(case))
 
 
-def _grid(columns: Sequence[Column], rows: Sequence[Row]) -> Text:
+def _grid(columns: Sequence[Column], rows: Sequence[Row]) -> str:
     """Aligned columns; laid out here, as rich takes seconds for a class of a thousand."""
     grid = [[plain(name, 40), *(cell(row) for row in rows)] for name, cell in columns]
     for column in grid:
-        width = max(map(cell_len, column))
-        column[:] = [cell + " " * (width - cell_len(cell)) for cell in column]
+        widths = [len(cell) if cell.isascii() else cell_len(cell) for cell in column]
+        width = max(widths)
+        column[:] = [cell + " " * (width - w) for cell, w in zip(column, widths, strict=True)]
         column.insert(1, "─" * width)
-    return Text("\n".join("  ".join(line).rstrip() for line in zip(*grid, strict=True)) + "\n")
+    return "\n".join("  ".join(line).rstrip() for line in zip(*grid, strict=True)) + "\n"
 
 
 def _name(row: Row) -> str:

@@ -1,13 +1,28 @@
 """FlashInfer's prefill, whole forward, its layouts turned into ours inside the call.
 
 It takes the decay itself instead of its logarithm, sequences laid end to end without a batch
-dimension, and states as [V, K].
+dimension, and states as [V, K]. Its kernel for Hopper must have been compiled before: left to
+itself the library compiles 66 files at the first call, which can take the best part of an hour.
 """
 
 from __future__ import annotations
 
 import torch
 from flashinfer.gdn_prefill import chunk_gated_delta_rule
+
+_KERNEL = "gdn_prefill_sm90"
+
+
+def _require_compiled_kernel() -> None:
+    from flashinfer.jit import env
+
+    library = env.FLASHINFER_AOT_DIR / _KERNEL / f"{_KERNEL}.so"
+    if not library.is_file():
+        raise ImportError(f"flashinfer's kernel is not compiled: there is no {library}")
+
+
+if torch.cuda.is_available() and torch.cuda.get_device_capability()[0] == 9:
+    _require_compiled_kernel()
 
 
 def gdn_prefill_forward(
