@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import shutil
@@ -70,16 +71,24 @@ def compile_judge_kernels() -> dict[str, bytes]:
 
     Returns the compiled files by path: read before any child starts and handed to each from the
     judge's memory, so that no child of a run reaches another's. Compiling is done by a process of
-    its own, so that the judge needs no TileLang. Raises CompileError with the last line of what
-    went wrong.
+    its own, so that the judge needs no TileLang; lanes that share the folder do it one after the
+    other. Raises CompileError with the last line of what went wrong.
     """
+    folder = judge_kernels()
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / f"{folder.name}.lock").open("w") as lock:
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        return _compile_where_missing()
+
+
+def _compile_where_missing() -> dict[str, bytes]:
     source = hashlib.sha256(_KERNEL_SOURCE.read_bytes()).hexdigest()
     targets = [os.environ.get(name, "") for name in TARGET_VARIABLES]
     marker = judge_kernels() / "compiled"
     wanted = "\n".join([source, *targets])
     if marker.is_file() and marker.read_text() == wanted:
         return _contents(judge_kernels())
-    judge_kernels().mkdir(parents=True, exist_ok=True)
     environment = os.environ | {
         "TILELANG_CACHE_DIR": str(judge_kernels()),
         "TILELANG_TMP_DIR": str(judge_kernels() / "tmp"),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -13,12 +15,17 @@ import torch
 
 from judge.bench import Plan
 from judge.caches import TARGET_VARIABLES
-from judge.commands.run_options import say
+from judge.commands.run_options import machine, say
+from judge.engines.cluster_file import ClusterError
+from judge.engines.clusters import Cluster, elsewhere, own_workers
 from judge.engines.compile_ahead import CompileSetup, CompileStage
+from judge.engines.dask_engine import DaskEngine
 from judge.engines.devices import divided, lane_devices, own_cores, spare_cores
 from judge.engines.engine import Engine, new_setup
 from judge.engines.local import LaneDevice, LocalEngine
+from judge.engines.workers import Workers
 from judge.environment import installed_version
+from judge.host import Wish
 from judge.profiles import DEFAULT_PROFILE, PROFILES, TARGET, DeviceProfile
 
 CORES_PER_COMPILER = 4
@@ -26,11 +33,25 @@ _HOPPER = (9, 0)
 
 _OPTIONS = (
     click.option(
+        "--engine",
+        type=click.Choice(["local", "dask"]),
+        default="local",
+        help="local: this machine's devices. dask: Dask workers, of this machine where no "
+        "--scheduler is given. Default: local.",
+    ),
+    click.option(
+        "--scheduler",
+        metavar="ADDRESS|FILE.yaml",
+        help="A Dask scheduler that runs, such as tls://host:8786, or a file that says how Slurm "
+        "is asked for workers (docs/cluster.md).",
+    ),
+    click.option(
         "--jobs",
         type=click.IntRange(1, 256),
         metavar="N",
         help="At most N lanes and N compile workers. Default: a lane for each visible GPU, as many "
-        f"workers as there are {CORES_PER_COMPILER} cores for. On a CPU: N lanes; default: one.",
+        f"workers as there are {CORES_PER_COMPILER} cores for. On a CPU: N lanes; default: one. "
+        "With Slurm: N jobs.",
     ),
 )
 
@@ -42,9 +63,91 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def run_lanes(plan: Plan, device_option: str, jobs: int | None) -> list[LaneDevice]:
-    """The lanes of a run on this machine: of all visible GPUs unless --device names one."""
-    return lane_devices(plan.device, ":" not in device_option, jobs, say)
+@dataclass(frozen=True)
+class EngineOptions:
+    """The values of `engine_options`, as click hands them over."""
+
+    engine: str
+    scheduler: str | None
+    jobs: int | None
+
+
+@dataclass(frozen=True)
+class Connection:
+    """Workers elsewhere, the first of them found."""
+
+    cluster: Cluster
+    workers: Workers
+
+
+@dataclass(frozen=True)
+class Measuring:
+    """What measures a class. lane_cores: how many each lane is pinned to, 0 for none."""
+
+    plan: Plan
+    engine: Engine
+    stage: CompileStage | None
+    lane_cores: list[int]
+
+
+@contextmanager
+def connected(options: EngineOptions, wish: Wish) -> Iterator[Connection | None]:
+    """The workers that --scheduler names, once there is one; None where lanes are this machine's.
+
+    Raises ClusterError, and CaseFileError for a cluster file.
+    """
+    if options.scheduler is None:
+        yield None
+        return
+    if options.engine != "dask":
+        raise ClusterError("--scheduler is for --engine dask; give that too")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with elsewhere(options.scheduler, options.jobs, say) as cluster:
+        if options.scheduler.startswith("tcp://"):
+            say("tcp:// asks nobody who they are: whoever reaches the scheduler runs code")
+        workers = Workers(cluster, wish)
+        workers.wait_for_first(say)
+        yield Connection(cluster, workers)
+
+
+@contextmanager
+def measuring(
+    plan: Plan,
+    options: EngineOptions,
+    device_option: str,
+    connection: Connection | None,
+    message: Callable[[str], None],
+) -> Iterator[Measuring]:
+    """Lanes, and where kernels are compiled before, ready for a class.
+
+    message: told what takes long. Raises ClusterError, and what `machine` raises.
+    """
+    if connection is not None:
+        # they may all be on one machine
+        sharing = max(len(connection.workers.first), connection.cluster.expected)
+        setup = new_setup(plan, elsewhere=True, sharing=sharing)
+        engine = DaskEngine(connection.cluster, setup, connection.workers, options.jobs)
+        yield Measuring(plan, engine, None, [0] * len(engine.lanes()))
+        return
+    lanes = lane_devices(plan.device, ":" not in device_option, options.jobs, say)
+    with (
+        compile_target(plan),
+        machine(plan, message, hold=False) as ready,
+        apart_from(lanes),
+        ExitStack() as stack,
+    ):
+        setup = new_setup(ready, sharing=len(lanes))
+        if options.engine == "local":
+            engine = LocalEngine(setup, lanes)
+        else:
+            message("starting Dask workers")
+            cluster = stack.enter_context(own_workers(lanes))
+            workers = Workers(cluster, None)
+            workers.wait_for_first(message)
+            engine = DaskEngine(cluster, setup, workers)
+        compilers = compile_stage(ready, lanes, options.jobs)
+        message("")
+        yield Measuring(ready, engine, compilers, [len(lane.cores) for lane in lanes])
 
 
 @contextmanager
@@ -62,11 +165,6 @@ def compile_target(plan: Plan) -> Iterator[None]:
     finally:
         for name in changed:
             os.environ.pop(name, None)
-
-
-def local_engine(plan: Plan, lanes: list[LaneDevice]) -> Engine:
-    """The engine of this machine."""
-    return LocalEngine(new_setup(plan, sharing=len(lanes)), lanes)
 
 
 def compile_stage(plan: Plan, lanes: list[LaneDevice], jobs: int | None) -> CompileStage | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,11 @@ from judge.case import HIDDEN_SUITE
 from judge.class_progress import ClassTerminal
 from judge.class_run import ClassRun, Ended, State, grade_class
 from judge.commands.engine_options import (
-    apart_from,
-    compile_stage,
-    compile_target,
+    Connection,
+    EngineOptions,
+    connected,
     engine_options,
-    local_engine,
-    run_lanes,
+    measuring,
 )
 from judge.commands.run_options import (
     INTERRUPTED,
@@ -29,13 +29,13 @@ from judge.commands.run_options import (
     WrongUsage,
     case_files,
     choose_cases,
-    machine,
     make_plan,
     run_options,
     say,
     usage_errors,
 )
 from judge.commands.store_option import open_store, store_option
+from judge.engines.cluster_file import ClusterError
 from judge.reference_run import null_submission
 from judge.roster import Participant, load_roster, normal
 from judge.run_log import RunLog, run_log_path
@@ -116,12 +116,15 @@ def grade_command(
     with usage_errors():
         roster = load_roster(roster_file) if roster_file else None
         source = Watched(folder) if watch else Listed(find_uploads(folder))
-        prepared = _prepare(must_exist=False, **options)
     known = {roster_file, options["hidden_file"], options["store_file"], options["cases_file"]}
     for path in [] if watch else left_alone(folder):
         if path.resolve() not in {one.resolve() for one in known if one is not None}:
             say(plain(f"{path}: no .py file, .zip or .tar.gz; left alone"))
-    context.exit(_grade(prepared, source, roster, fresh=fresh, whole=True))
+    with _interruptible(), ExitStack() as stack:
+        with usage_errors():
+            prepared = _prepare(stack, must_exist=False, **options)
+        status = _grade(prepared, source, roster, fresh=fresh, whole=True)
+    context.exit(status)
 
 
 @click.command("regrade", context_settings={"help_option_names": ["-h", "--help"]})
@@ -136,44 +139,55 @@ def regrade_command(
 
     The new results count in place of the old ones, which stay in the store. Exit status: as grade.
     """
-    with usage_errors():
-        prepared = _prepare(must_exist=True, **options)
-        try:
+    with _interruptible(), ExitStack() as stack:
+        with usage_errors():
+            prepared = _prepare(stack, must_exist=True, **options)
             places = _places_of(prepared.store, normal(participant), attempt)
-        except BaseException:
-            prepared.store.close()
-            raise
-    context.exit(_grade(prepared, Listed(places), None, fresh=True, whole=False))
+        status = _grade(prepared, Listed(places), None, fresh=True, whole=False)
+    context.exit(status)
 
 
 @dataclass(frozen=True)
 class _Prepared:
-    """What a run works with. device: as --device names it. store_file: the store's path."""
+    """What a run works with.
+
+    device: as --device names it. connection: to workers elsewhere. store_file: the store's path.
+    """
 
     plan: Plan
     store: Store
     device: str
-    jobs: int | None
+    engine: EngineOptions
+    connection: Connection | None
     store_file: Path
 
 
 def _prepare(
+    stack: ExitStack,
     case_names: Sequence[str],
     suite_names: Sequence[str],
     cases_file: Path | None,
     hidden_file: Path | None,
     store_file: Path | None,
+    engine: str,
+    scheduler: str | None,
     jobs: int | None,
     *,
     must_exist: bool,
     **options: Any,
 ) -> _Prepared:
+    """Check all that the caller gave, and connect. stack: closes the store and the connection."""
     files = _suite_files(cases_file, hidden_file)
     default = () if cases_file else COUNTED_SUITES
     suites, cases = choose_cases(files, suite_names, case_names, default)
-    plan = make_plan(RunOptions(**options), null_submission(), suites, cases)
-    store = open_store(store_file, must_exist=must_exist)
-    return _Prepared(plan, store, options["device"], jobs, store_file or default_store())
+    run = RunOptions(**options)
+    where = EngineOptions(engine, scheduler, jobs)
+    connection = stack.enter_context(connected(where, run.wish))
+    host = connection.workers.host if connection else None
+    plan = make_plan(run, null_submission(), suites, cases, host)
+    store = stack.enter_context(open_store(store_file, must_exist=must_exist))
+    store_file = store_file or default_store()
+    return _Prepared(plan, store, run.device, where, connection, store_file)
 
 
 def _places_of(store: Store, participant: str, attempt: str | None) -> list[Place]:
@@ -205,36 +219,41 @@ def _grade(
     """Grade, tell, and return the exit status."""
     line = None if sys.stdout.isatty() else _print_at_once
     progress = ClassTerminal(Console(stderr=True), source.total, line, say)
-    store, jobs = prepared.store, prepared.jobs
-    lanes = run_lanes(prepared.plan, prepared.device, jobs)
+    store = prepared.store
     log = RunLog(run_log_path(prepared.store_file))
     try:
-        with (
-            store,
-            compile_target(prepared.plan),
-            machine(prepared.plan, progress.message, hold=False) as plan,
-            apart_from(lanes),
-        ):
-            progress.message("")
-            stage = compile_stage(plan, lanes, jobs)
-            engine = local_engine(plan, lanes)
+        with measuring(
+            prepared.plan, prepared.engine, prepared.device, prepared.connection, progress.message
+        ) as means:
+            plan = means.plan
             log.begin(
                 device=plan.environment.device_name,
-                lanes=[lane.name for lane in lanes],
-                lane_cores=[len(lane.cores) for lane in lanes],
-                compile_workers=stage.workers if stage else 0,
+                lanes=means.engine.lanes(),
+                lane_cores=means.lane_cores,
+                compile_workers=means.stage.workers if means.stage else 0,
                 cases=len(plan.cases),
             )
-            run = ClassRun(plan, engine, stage, store, roster, progress, log, fresh, whole)
+            run = ClassRun(
+                plan, means.engine, means.stage, store, roster, progress, log, fresh, whole
+            )
             ended = grade_class(run, source)
+    except ClusterError as error:
+        raise WrongUsage(str(error)) from None
     except StoreError as error:
         raise click.ClickException(plain(str(error), 1000)) from None
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
     finally:
         progress.close()
     say(closing_line(ended.outcomes, source.total))
     return _exit_status(ended)
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Where nothing is under way yet that could be told of, an interrupt has a status alone."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
 
 
 def _suite_files(cases_file: Path | None, hidden_file: Path | None) -> Sequence[Path]:

@@ -23,20 +23,20 @@ from judge.caches import (
     compile_judge_kernels,
 )
 from judge.case import Case, Suite
-from judge.checkpoints import BaselineError, CheckpointFile, load_checkpoints
+from judge.checkpoints import BaselineError
 from judge.child.process import ChildOptions, default_memory_limit, followed_by_profiler
 from judge.commands.usage import LIGHT_ERRORS
 from judge.commands.usage import WrongUsage as WrongUsage
 from judge.commands.usage import say as say
-from judge.device import DeviceError, child_view, choose_device, gpu_identity
-from judge.environment import capture
+from judge.device import DeviceError, child_view, gpu_identity
+from judge.engines.cluster_file import ClusterError
 from judge.gpu_lock import LockError, gpu_lock
-from judge.implementations import public_implementations, versions_of
-from judge.record import Environment
+from judge.host import CHECKPOINTS, Host, Wish, look, predicted_slice
+from judge.implementations import versions_of
 from judge.repetitions import Repetitions
-from judge.sandbox.kinds import MODES, SANDBOX_HELP, SandboxError, choose_sandbox
-from judge.slices import SLICES, Slice, choose_slice
-from judge.sm_budget import SMS_HELP, BudgetError, check_budget
+from judge.sandbox.kinds import MODES, SANDBOX_HELP, SandboxError
+from judge.slices import SLICES
+from judge.sm_budget import SMS_HELP, BudgetError
 from judge.submission import Submission
 from judge.suites import load_suites, select_cases
 from judge.text import plain
@@ -52,7 +52,7 @@ MAX_TIMEOUT_S = 86_400.0
 
 _USAGE_ERRORS = (
     *LIGHT_ERRORS,
-    *(DeviceError, BaselineError, CacheError, SandboxError, BudgetError),
+    *(DeviceError, BaselineError, CacheError, SandboxError, BudgetError, ClusterError),
 )
 
 
@@ -125,6 +125,11 @@ class RunOptions:
     sandbox: str
     no_gate: bool
 
+    @property
+    def wish(self) -> Wish:
+        """What they ask of the machine that measures."""
+        return Wish(self.device, self.sandbox, self.sms, self.slice_name)
+
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that decide how cases are run; they arrive as RunOptions(**…)."""
@@ -138,32 +143,26 @@ def make_plan(
     submission: Submission,
     suites: Sequence[Suite],
     cases: Sequence[tuple[str, Case]],
+    host: Host | None = None,
 ) -> Plan:
-    """The plan that the options make on this machine, told where it contains less than it might.
+    """The plan that the options make, told where it contains less than it might.
 
-    Raises DeviceError, BudgetError, CacheError, SandboxError, BaselineError.
+    host: the machine that measures, None for this one. Raises DeviceError, BudgetError, CacheError,
+    SandboxError, BaselineError.
     """
-    device = choose_device(options.device)
-    environment = capture(device)
-    predicted = _slice_of(options.slice_name, environment)
-    sms = predicted[0].sms if predicted else options.sms
-    if sms is not None:
-        if followed_by_profiler():
-            raise BudgetError(f"--sms {sms}: not under ncu or nsys, which run a kernel at a time")
-        check_budget(device, sms)
-        environment = replace(environment, sms=sms, sms_of=environment.sms)
     check_cache_root()
-    contained = choose_sandbox(options.sandbox, followed_by_profiler())
-    public = public_implementations() if device.type == "cuda" else []
+    host = host or look(options.wish)
+    device = torch.device(host.device)
+    predicted = predicted_slice(options.slice_name, host.environment.device_name)
     choice = choose(
         options.baseline,
         [case for _, case in cases],
-        environment,
-        [checkpoints(), checkpoint_folder()],
-        versions_of(public),
+        host.environment,
+        [CHECKPOINTS, checkpoint_folder()],
+        versions_of(host.public),
     )
-    if contained.note:
-        say(contained.note)
+    if host.sandbox.note:
+        say(host.sandbox.note)
     count = DEFAULT_COUNT[device.type]
     child_device, visible_devices = child_view(device)
     protocol = options.protocol or ("lab" if followed_by_profiler() else "strict")
@@ -172,15 +171,15 @@ def make_plan(
         suites=suites,
         cases=cases,
         device=device,
-        environment=environment,
+        environment=host.environment,
         child=ChildOptions(
             device=child_device,
             visible_devices=visible_devices,
             threads=available_cores(),
             memory_limit=default_memory_limit(),
-            sandbox=contained,
-            gpu=gpu_identity(device) if device.type == "cuda" else "",
-            sms=sms,
+            sandbox=host.sandbox,
+            gpu=host.gpu,
+            sms=predicted[0].sms if predicted else options.sms,
         ),
         seed=options.seed,
         count=Repetitions(
@@ -191,17 +190,9 @@ def make_plan(
         choice=choice,
         gate=not options.no_gate,
         strict=protocol == "strict",
-        public=public,
+        public=host.public,
         predicted=predicted,
     )
-
-
-def _slice_of(name: str | None, environment: Environment) -> tuple[Slice, CheckpointFile] | None:
-    """A slice to predict and its checkpoints. Raises BudgetError, BaselineError."""
-    if name is None:
-        return None
-    chosen = choose_slice(name, environment.device_name)
-    return chosen, load_checkpoints(checkpoints() / chosen.checkpoints)
 
 
 @contextmanager
@@ -249,11 +240,6 @@ def choose_cases(
 def case_files() -> list[Path]:
     """The suite files of this judge."""
     return sorted(shown_path(CASES).glob("*.yaml"))
-
-
-def checkpoints() -> Path:
-    """Folder of the checkpoint files of this judge."""
-    return CASES / "checkpoints"
 
 
 @contextmanager
