@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 from collections import deque
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol as Interface
@@ -14,6 +12,7 @@ from judge.bench import Plan
 from judge.engines.compile_ahead import Compiled, CompileStage
 from judge.engines.engine import AtCase, AtPhase, Began, Died, Engine, Event, Finished, Said, Task
 from judge.fingerprint import content_digest, settings_key
+from judge.interrupts import Interrupts, put_off_interrupts
 from judge.record import Record
 from judge.roster import Participant
 from judge.rules import scan_source
@@ -122,7 +121,8 @@ def grade_class(run: ClassRun, source: Source) -> Ended:
     conductor = _Conductor(run, source)
     interrupted = False
     try:
-        conductor.conduct()
+        with put_off_interrupts() as interrupts:
+            conductor.conduct(interrupts)
     except KeyboardInterrupt:
         interrupted = True
     finally:
@@ -169,29 +169,34 @@ class _Conductor:
         self._twins: dict[tuple[str, str], list[_Turn]] = {}
         self._count = 0
 
-    def conduct(self) -> None:
-        """Until all is done, no lane is left or the disk is full."""
+    def conduct(self, interrupts: Interrupts) -> None:
+        """Until all is done, no lane is left or the disk is full.
+
+        An interrupt is heeded where no event is in hand, so that it loses nothing finished.
+        """
         run = self._run
         run.progress.expects(self._source.total)
         while not self.lost:
-            self._take_in()
+            self._take_in(interrupts)
             self._hand_out()
             if not self._turns and self._source.ended():
                 return
             busy = bool(self._compiling) or not self._source.ended()
             for event in run.engine.wait(_BUSY_WAIT_S if busy else _IDLE_WAIT_S):
                 self._handle(event)
+            interrupts.allow()
             for compiled in run.stage.poll() if run.stage is not None else ():
                 self._compiled(compiled)
             if not run.engine.lanes():
                 self.lost = self.lost or "no lane is left"
 
-    def _take_in(self) -> None:
+    def _take_in(self, interrupts: Interrupts) -> None:
         """Read uploads while fewer are in hand than lanes and compile stage need."""
         stage = self._run.stage
         enough = 2 * (len(self._run.engine.lanes()) + (stage.workers if stage else 0)) + 1
         while len(self._turns) < enough and (place := self._source.take()) is not None:
             self._run.progress.expects(self._source.total)
+            interrupts.allow()
             try:
                 self._read(place)
             except StoreError:
@@ -289,8 +294,7 @@ class _Conductor:
         if record is None:
             outcome = Outcome(turn.place, State.FAILED, None, event.problem, turn.remarks)
         else:
-            with _undisturbed():
-                self._run.store.add(turn.participant, turn.content, self._settings, record)
+            self._run.store.add(turn.participant, turn.content, self._settings, record)
             outcome = Outcome(turn.place, State.GRADED, record, "", turn.remarks)
         self._close(turn, outcome)
         if self._run.store.full:
@@ -335,13 +339,3 @@ def _phases(record: Record) -> dict[str, float]:
 
 def _remarks(upload: Upload) -> tuple[str, ...]:
     return (upload.card.problem,) if upload.card.problem else ()
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Put off interrupts: what is finished is being written down."""
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, held)
