@@ -114,9 +114,10 @@ def grade_class(run: ClassRun, source: Source) -> Ended:
     """Grade every upload of the source; what is in the store already is passed over.
 
     What one upload does stops no other one, and a lane that ends is replaced. A device that answers
-    no more ends its lane, with the submission that lost it counted as graded, lest it be the first
-    one again next time; the run ends with the last lane. An interrupt drops what is under way and
-    nothing else. Engine and stage are closed. Raises StoreError.
+    no more ends its lane, and its submission is measured once more by another one. A submission
+    that loses a device again, or the last one, counts as graded, lest it be the first one again
+    next time; the run ends with the last lane. An interrupt drops what is under way and nothing
+    else. Engine and stage are closed. Raises StoreError.
     """
     conductor = _Conductor(run, source)
     interrupted = False
@@ -135,7 +136,7 @@ def grade_class(run: ClassRun, source: Source) -> Ended:
 
 @dataclass
 class _Turn:
-    """An upload on its way. tries: how often a lane has ended under it."""
+    """An upload on its way. tries: how often a lane has ended under it, its device lost or not."""
 
     number: int
     place: Place
@@ -275,7 +276,7 @@ class _Conductor:
             case Died():
                 self._died(self._turns[event.task], event)
             case Finished():
-                self._measured(self._turns.pop(event.task), event)
+                self._measured(self._turns[event.task], event)
 
     def _died(self, turn: _Turn, event: Died) -> None:
         turn.tries += 1
@@ -289,8 +290,10 @@ class _Conductor:
     def _measured(self, turn: _Turn, event: Finished) -> None:
         record = event.record
         turn.times |= {"finished": self._run.log.now(), "lane_s": event.seconds}
-        if event.lost:
-            self.lost = "" if self._run.engine.lanes() else event.lost
+        if event.lost and self._lost_device(turn, event):
+            self._ready.appendleft(turn)
+            return
+        del self._turns[turn.number]
         if record is None:
             outcome = Outcome(turn.place, State.FAILED, None, event.problem, turn.remarks)
         else:
@@ -299,6 +302,17 @@ class _Conductor:
         self._close(turn, outcome)
         if self._run.store.full:
             raise StoreFullError(f"the store's disk is full; {MAKE_ROOM}")
+
+    def _lost_device(self, turn: _Turn, event: Finished) -> bool:
+        """Tell which lane is gone; whether another one measures its submission once more."""
+        turn.tries += 1
+        left = bool(self._run.engine.lanes())
+        again = left and turn.tries < TRIES
+        whose = f"{turn.place.participant} is measured once more by another" if again else ""
+        text = f"this lane is gone: {event.lost}"
+        self._run.progress.said(event.lane, "; ".join(part for part in (text, whose) if part))
+        self.lost = "" if left else event.lost
+        return again
 
     def _close(self, turn: _Turn, outcome: Outcome) -> None:
         """Tell what became of it, and of those that are the same."""
