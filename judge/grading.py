@@ -41,6 +41,9 @@ from judge.submission import Submission
 from judge.text import plain
 from judge.verdict import Verdict
 
+MOST_TIMEOUTS = 3
+"""Cases of one submission that may run out of time; the rest is not run, lest it hold the lane."""
+
 NO_CONDITIONS = "NVML says nothing of this device: only their spread tells noisy times"
 
 
@@ -125,6 +128,7 @@ class _Run:
         self._compile_errors = compile_errors if plan.device.type == "cpu" else {}
         self._start = time.monotonic()
         self._results: list[CaseResult] = []
+        self._timeouts = 0
         self._notes = [note for note in (plan.child.sandbox.note, plan.choice.reason) if note]
         for suite in plan.suites:
             note = toolchain_note(suite.tilelang, plan.environment.tilelang)
@@ -166,7 +170,16 @@ class _Run:
             self._notes.append(line)
 
     def judge(self, suite: str, case: Case) -> None:
-        """Judge one case. Where the judge itself fails, that is the case's NOT_RUN, and told."""
+        """Judge one case. Where the judge itself fails, that is the case's NOT_RUN, and told.
+
+        After MOST_TIMEOUTS cases that ran out of time it is a TIMEOUT that is not run.
+        """
+        if self._timeouts == MOST_TIMEOUTS:
+            detail = f"not run: {MOST_TIMEOUTS} earlier cases ran out of time"
+            result = CaseResult(suite, case, Verdict.TIMEOUT, detail, None, None, None, {})
+            self._results.append(result)
+            self._progress.done(result)
+            return
         try:
             result = self._judge(suite, case)
         except DeviceLost:
@@ -183,6 +196,7 @@ class _Run:
             result = replace(result, verdict=Verdict.COMPILE_ERROR, detail=error)
         self._results.append(result)
         self._progress.done(result)
+        self._timeouts += result.verdict is Verdict.TIMEOUT
         if result.verdict in (Verdict.CRASH, Verdict.TIMEOUT):
             self._check_device()
 

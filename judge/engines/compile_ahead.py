@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,11 @@ from judge.profiles import DeviceProfile
 from judge.sandbox.kinds import Sandbox
 from judge.submission import Submission
 
+LIMIT_S = 1800.0
+"""What one submission may take of a worker in all."""
+
 _MODULE = "judge.engines.compile_main"
+_END_WAIT_S = 30.0
 
 
 class CompileSetup(msgspec.Struct, frozen=True):
@@ -44,11 +49,16 @@ class Compiled(msgspec.Struct, frozen=True):
 
 @dataclass
 class _Place:
-    """One worker of the pool and what it is at."""
+    """One worker of the pool and what it is at.
+
+    due: when that must be done (time.monotonic). asked: whether it was asked to end, being late.
+    """
 
     cores: tuple[int, ...]
     worker: Worker | None = None
     task: CompileTask | None = None
+    due: float = 0.0
+    asked: bool = False
 
 
 @dataclass
@@ -56,10 +66,12 @@ class CompileStage:
     """Compiles submissions in the order in which they were submitted. Used by one thread.
 
     cores: of each worker, to which it is pinned; empty for a worker that may use all of them.
+    limit_s: what one submission may take; its worker is then ended, and the lane compiles the rest.
     """
 
     setup: CompileSetup
     cores: Sequence[tuple[int, ...]]
+    limit_s: float = LIMIT_S
     _waiting: deque[CompileTask] = field(default_factory=deque)
     _passed_over: list[Compiled] = field(default_factory=list)
     _places: list[_Place] = field(init=False)
@@ -78,12 +90,14 @@ class CompileStage:
         self._hand_out()
 
     def poll(self) -> list[Compiled]:
-        """What is done since it was asked last. A worker that dies has found no error."""
+        """What is done since it was asked last. A worker that dies or is ended found no error."""
         done, self._passed_over = self._passed_over, []
         for place in self._places:
             if place.worker is None:
                 continue
             messages = place.worker.receive()
+            if messages == [] and self._overdue(place):
+                messages = None
             if messages is None:
                 place.worker.end()
                 place.worker = None
@@ -105,6 +119,16 @@ class CompileStage:
             place.worker.end()
             place.worker = None
 
+    def _overdue(self, place: _Place) -> bool:
+        """Ask a worker to end that takes too long; whether it has not, though it had time to."""
+        late_s = time.monotonic() - place.due
+        if place.task is None or late_s < 0:
+            return False
+        if not place.asked:
+            place.asked = True
+            place.worker.ask_to_end()
+        return late_s > _END_WAIT_S
+
     def _hand_out(self) -> None:
         for index, place in enumerate(self._places, start=1):
             if not self._waiting or place.task is not None:
@@ -113,7 +137,7 @@ class CompileStage:
             if place.worker is None and not self._started(place, f"compile-{index}"):
                 self._passed_over.append(Compiled(task.number, {}, 0.0))
                 continue
-            place.task = task
+            place.task, place.due = task, time.monotonic() + self.limit_s
             place.worker.send(msgspec.msgpack.encode(task))
 
     def _started(self, place: _Place, name: str) -> bool:
@@ -123,5 +147,6 @@ class CompileStage:
             place.worker = Worker(_MODULE, name, log, place.cores, visible_devices="")
         except OSError:
             return False
+        place.asked = False
         place.worker.send(msgspec.msgpack.encode(self.setup))
         return True
