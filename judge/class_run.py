@@ -192,10 +192,10 @@ class _Conductor:
                 self.lost = self.lost or "no lane is left"
 
     def _take_in(self, interrupts: Interrupts) -> None:
-        """Read uploads while fewer are in hand than lanes and compile stage need."""
+        """Read uploads while fewer are on their way than lanes and compile stage need."""
         stage = self._run.stage
         enough = 2 * (len(self._run.engine.lanes()) + (stage.workers if stage else 0)) + 1
-        while len(self._turns) < enough and (place := self._source.take()) is not None:
+        while self._under_way() < enough and (place := self._source.take()) is not None:
             self._run.progress.expects(self._source.total)
             interrupts.allow()
             try:
@@ -205,6 +205,10 @@ class _Conductor:
             except Exception as error:
                 problem = plain(f"the judge failed: {type(error).__name__}: {error}")
                 self._finish(Outcome(place, State.FAILED, problem=problem))
+
+    def _under_way(self) -> int:
+        """How many turns are no mere twins of others, which keep nobody busy."""
+        return len(self._turns) - sum(len(twins) for twins in self._twins.values())
 
     def _read(self, place: Place) -> None:
         run = self._run

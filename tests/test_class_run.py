@@ -257,3 +257,23 @@ def test_a_full_disk_ends_the_run_with_the_last_result_kept(
         run(tmp_path, graded)
     with Store(tmp_path / "store.sqlite") as store:
         assert [one.participant for one in store.results()] == ["a", "b"]
+
+
+def test_equal_uploads_keep_no_lane_from_those_of_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for attempt in range(9):
+        path = tmp_path / "in" / "ann" / f"{attempt}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"# attempt {attempt}\nx = 'z'\n")
+    handed: list[list[str]] = []
+    wait = StandInEngine.wait
+
+    def noting(engine: StandInEngine, timeout_s: float) -> list[Event]:
+        handed.append([task.submission.name for task in engine._tasks])
+        return wait(engine, timeout_s)
+
+    monkeypatch.setattr(StandInEngine, "wait", noting)
+    run(tmp_path, graded)
+    assert handed[0] == ["a", "ann-0"]  # one under way, and the next one
+    assert handed[1] == ["ann-0", "b"]
