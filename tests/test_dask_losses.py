@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import msgspec
@@ -25,6 +27,7 @@ from judge.engines.engine import (
 )
 from judge.engines.workers import Found
 from judge.submission import ENTRY, submission_from
+from tests.make_record import public_record
 from tests.test_class_run import make_plan
 
 
@@ -51,9 +54,9 @@ class Future:
         self.status, self.value = status, value
         self._callback(self)
 
-    def finish(self, event: Event | None, usable: bool = True) -> None:
+    def finish(self, event: Event | None, usable: bool = True, log: bytes = b"") -> None:
         data = encode(event) if event is not None else None
-        self.end("finished", msgspec.msgpack.encode(Outcome(data, usable, b"")))
+        self.end("finished", msgspec.msgpack.encode(Outcome(data, usable, log)))
 
     def result(self) -> bytes | Exception:
         return self.value
@@ -226,3 +229,24 @@ def test_without_its_scheduler_the_run_ends(monkeypatch: pytest.MonkeyPatch) -> 
     assert events[0] == Said("dask", "the scheduler answers no more")
     assert events[-1] == Died(1, "a", "the scheduler answers no more")
     assert stage.engine.lanes() == []
+
+
+def test_a_log_is_brought_here_and_a_result_stays_where_it_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("GDN_JUDGE_CACHE", str(tmp_path))
+    stage = Stage(monkeypatch, "a")
+    record = public_record()
+    record = replace(record, submission=replace(record.submission, log="/elsewhere/x.log"))
+    kept: list[str] = []
+    for number in (1, 2):
+        stage.submit(number)
+        stage.engine.wait(0.0)
+        finished = Finished(number, "a", record, "", "", 1.0)
+        stage.orders[-1].finish(finished, log=b"what it printed")
+        _, event = stage.engine.wait(0.0)
+        kept.append(event.record.submission.log)
+        (tmp_path / "logs").mkdir(exist_ok=True)  # there for the second one alone
+    here = tmp_path / "logs" / "x.log"
+    assert kept == ["/elsewhere/x.log", str(here)]
+    assert here.read_bytes() == b"what it printed"

@@ -308,7 +308,10 @@ def _failure(future: Future) -> str:
 
 
 def _with_log(finished: Finished, log: bytes) -> Finished:
-    """The record with its log on this machine, where the worker's file is not this machine's."""
+    """The record with its log on this machine, where the worker's file is not this machine's.
+
+    A log is no result: where it cannot be written the record names the worker's own.
+    """
     record = finished.record
     if record is None:
         return finished
@@ -317,6 +320,9 @@ def _with_log(finished: Finished, log: bytes) -> Finished:
         if path.read_bytes() == log:
             return finished
     here = log_folder() / path.name
-    here.write_bytes(log)
+    try:
+        here.write_bytes(log)
+    except OSError:
+        return finished
     submission = replace(record.submission, log=str(here))
     return msgspec.structs.replace(finished, record=replace(record, submission=submission))
