@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import astuple, replace
 from pathlib import Path
 
@@ -250,3 +251,41 @@ def test_a_full_disk_takes_one_more_result_and_loses_none(small_disk: Path) -> N
         assert store.count() == added
         store.add("a", "c1", "after", public_record())
         assert store.count() == added + 1
+
+
+@pytest.fixture
+def file_limit() -> Iterator[Callable[[int | None], None]]:
+    """Sets the largest size that a file may have, which SQLite reports as it does a quota."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def limit(size: int | None) -> None:
+        soft = before[0] if size is None else size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, before[1]))
+
+    yield limit
+    limit(None)
+
+
+def test_the_end_of_a_quota_is_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_limit: Callable[[int | None], None]
+) -> None:
+    path = tmp_path / "store.sqlite"
+    unlink = Path.unlink
+
+    def making_room(file: Path, **options: bool) -> None:
+        file_limit(None)
+        unlink(file, **options)
+
+    with Store(path) as store:
+        see(store, "a", "c1")
+        monkeypatch.setattr(Path, "unlink", making_room)
+        file_limit((tmp_path / "store.sqlite-wal").stat().st_size)
+        store.add("a", "c1", "s1", public_record())
+        assert store.full
+        file_limit((tmp_path / "store.sqlite-wal").stat().st_size)
+        with pytest.raises(StoreFullError, match="make room and start again"):
+            store.add("a", "c1", "s2", public_record())
+        file_limit(None)
+        assert store.count() == 1
+        store.add("a", "c1", "s3", public_record())
+        assert store.count() == 2

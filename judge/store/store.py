@@ -25,6 +25,16 @@ from judge.store.schema import StoreError, StoreFullError, migrate
 from judge.uploads import Upload
 
 MAKE_ROOM = "make room and start again: what is finished is kept"
+_NO_ROOM = (
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR_WRITE,
+    sqlite3.SQLITE_IOERR_FSYNC,
+    sqlite3.SQLITE_IOERR_DIR_FSYNC,
+    sqlite3.SQLITE_IOERR_TRUNCATE,
+    sqlite3.SQLITE_IOERR_SHMSIZE,
+)
+"""What SQLite fails with where there is no room: the end of a quota is an I/O error to it."""
+
 _RESERVE_BYTES = 4 * 2**20
 _WAIT_S = 60.0  # for another judge's transaction
 _Decoded = TypeVar("_Decoded")
@@ -155,7 +165,8 @@ class Store:
     def add(self, participant: str, content: str, settings: str, record: Record) -> int:
         """Keep a result of an attempt that was seen; its number.
 
-        On a full disk this takes the room that the store has set aside; `full` is true then.
+        On a full disk, or at the end of a quota, this takes the room that the store has set aside;
+        `full` is true then.
         """
         environment, protocol = record.environment, record.protocol
         values = {
@@ -323,7 +334,7 @@ class Store:
         try:
             yield
         except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+            if getattr(error, "sqlite_errorcode", None) in _NO_ROOM:
                 raise StoreFullError(f"{self._path}: {error}; {MAKE_ROOM}") from None
             text = f"{self._path}: {error}; name another file with --store"
             raise StoreError(text) from None
