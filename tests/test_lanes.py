@@ -301,3 +301,11 @@ def test_lanes_that_cannot_be_started_are_given_up(
     assert engine.lanes() == []
     assert len(said) == 2
     assert all("cannot be started: [Errno 2] No such file" in text for text in said)
+
+
+def test_a_worker_whose_log_was_cleared_away_ends_all_the_same(tmp_path: Path) -> None:
+    worker = Worker("tests.lane_stand_in", "x", tmp_path / "log")
+    while not worker.receive():
+        time.sleep(0.01)
+    (tmp_path / "log").unlink()
+    assert worker.end() == "exit status 0"

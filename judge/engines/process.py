@@ -106,9 +106,12 @@ class Worker:
             how = f"ended by signal {signal.Signals(-status).name}"
         else:
             how = f"exit status {status}"
-        lines = self._log.read_bytes()[-_LOG_TAIL:].decode(errors="replace").strip().splitlines()
-        if not lines:
-            self._log.unlink(missing_ok=True)
+        lines: list[str] = []
+        with contextlib.suppress(OSError):  # somebody may have cleared the logs away
+            said = self._log.read_bytes()[-_LOG_TAIL:].decode(errors="replace")
+            lines = said.strip().splitlines()
+            if not lines:
+                self._log.unlink(missing_ok=True)
         return plain(f"{how}: {lines[-1]}" if lines else how)
 
 
