@@ -23,6 +23,7 @@ from judge.commands.engine_options import (
     engine_options,
     measuring,
 )
+from judge.commands.lines import print_line
 from judge.commands.run_options import (
     INTERRUPTED,
     RunOptions,
@@ -277,5 +278,5 @@ def _exit_status(ended: Ended) -> int:
 
 
 def _print_at_once(line: str) -> None:
-    click.echo(line)
-    sys.stdout.flush()
+    if not print_line(line):
+        say("standard output takes no more lines; the run goes on, and the store has all of them")

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import click
 
+from judge.commands.lines import print_line
 from judge.parquet import ParquetError
 from judge.roster import RosterError
 from judge.store.schema import StoreError
@@ -36,5 +37,5 @@ def light_usage_errors() -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    """A line on standard error."""
-    click.echo(text, err=True)
+    """A line on standard error, which stops nothing where it cannot be printed."""
+    print_line(text, err=True)
