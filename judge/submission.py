@@ -40,7 +40,8 @@ def find_submission(path: Path) -> Submission:
     """Read the submission at `path`.
 
     A folder with tilelang_fwd.py in it, a folder that holds such a folder as student/, or one .py
-    file that stands alone. Raises SubmissionError.
+    file that stands alone. student/ may not be a link: what it leads to need not be the
+    participant's. Raises SubmissionError.
     """
     if path.is_file():
         if path.suffix != ".py":
@@ -58,6 +59,8 @@ def find_submission(path: Path) -> Submission:
         return submission_from(path.stem, str(path), path.name, files)
     for folder in (path, path / STUDENT_FOLDER):
         if (folder / ENTRY).is_file():
+            if folder != path and folder.is_symlink():
+                raise SubmissionError(f"{folder}: is a link; put the folder itself there")
             return _snapshot(folder.resolve(), path)
     if not path.exists():
         raise SubmissionError(f"{path}: no such file or folder")

@@ -113,6 +113,19 @@ def test_uploads_that_are_links_are_not_followed(tmp_path: Path) -> None:
     assert all("is a link" in u.problem and u.submission is None for u in found)
 
 
+@pytest.mark.parametrize("target", ["../../secret", "../alice/student", "v2"])
+def test_a_student_folder_that_is_a_link_is_refused_wherever_it_leads(
+    tmp_path: Path, target: str
+) -> None:
+    write(tmp_path / "secret" / ENTRY)
+    write(tmp_path / "uploads" / "alice" / "student" / ENTRY)
+    write(tmp_path / "uploads" / "mallory" / "v2" / ENTRY)
+    (tmp_path / "uploads" / "mallory" / "student").symlink_to(target)
+    theirs = [u for u in uploads(tmp_path / "uploads") if u.place.participant == "mallory"]
+    assert [u.submission for u in theirs] == [None]
+    assert theirs[0].problem.endswith("student: is a link; put the folder itself there")
+
+
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
