@@ -17,6 +17,7 @@ from judge.fingerprint import content_digest
 from judge.roster import Participant, RosterError, load_roster, read_card
 from judge.submission import ENTRY, SubmissionError, submission_from
 from judge.uploads import Upload, find_uploads, left_alone, read_upload
+from tests.permissions import bound_by_permissions, open_folder
 
 SOURCE = b"def gdn_prefill_forward(*inputs):\n    return inputs\n"
 
@@ -124,6 +125,44 @@ def test_a_student_folder_that_is_a_link_is_refused_wherever_it_leads(
     theirs = [u for u in uploads(tmp_path / "uploads") if u.place.participant == "mallory"]
     assert [u.submission for u in theirs] == [None]
     assert theirs[0].problem.endswith("student: is a link; put the folder itself there")
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o111, 0o444], ids=oct)
+@pytest.mark.parametrize(
+    ("closed", "refused"),
+    [
+        ("bob/student", ("bob", "")),
+        ("carol", ("carol", "")),
+        ("carol/1/student", ("carol", "1")),
+        ("dave", ("dave", "")),
+        ("carol/3", ("carol", "3")),
+    ],
+)
+def test_an_upload_that_may_not_be_read_is_a_problem_of_its_own(
+    closed: str, refused: tuple[str, str], mode: int
+) -> None:
+    with open_folder() as folder:
+        for path in ("alice.py", f"bob/student/{ENTRY}", f"carol/1/student/{ENTRY}"):
+            write(folder / path)
+        for path in ("carol/2", "carol/3", "dave"):
+            write(folder / path / ENTRY)
+        (folder / closed).chmod(mode)
+        with bound_by_permissions():
+            found = {(u.place.participant, u.place.label): u.problem for u in uploads(folder)}
+            assert left_alone(folder) == []
+    assert "Permission denied" in found.pop(refused)
+    others = {("alice", ""), ("bob", ""), ("dave", ""), *(("carol", n) for n in "123")}
+    lost = {one for one in others if one[0] == closed}  # behind a folder that is closed as a whole
+    assert found == dict.fromkeys(others - lost - {refused}, "")
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o111, 0o444], ids=oct)
+def test_uploads_whose_folder_may_not_be_read_are_one_line(mode: int) -> None:
+    with open_folder() as folder:
+        write(folder / "in" / "alice.py")
+        (folder / "in").chmod(mode)
+        with bound_by_permissions(), pytest.raises(SubmissionError, match="in: Permission denied"):
+            find_uploads(folder / "in")
 
 
 @pytest.mark.parametrize(
