@@ -23,7 +23,7 @@ from judge.submission import (
     find_submission,
     submission_from,
 )
-from judge.text import plain
+from judge.text import plain, writable
 
 _SKIPPED = frozenset({"__pycache__", "__MACOSX", "node_modules"})
 _MOST_LOOKED_AT = 4 * MAX_FILES
@@ -36,7 +36,10 @@ class NoUploadsError(SubmissionError):
 
 @dataclass(frozen=True)
 class Place:
-    """Where an upload lies. label: the attempt's name, empty where uploads have none."""
+    """Where an upload lies. label: the attempt's name, empty where uploads have none.
+
+    Bytes of a name that are not UTF-8 stand in participant and label as \\xNN.
+    """
 
     path: Path
     participant: str
@@ -91,6 +94,8 @@ def read_upload(place: Place) -> Upload:
     changed = ""
     try:
         changed = _changed(place.path)
+        if str(place.path) != writable(str(place.path)):
+            raise SubmissionError("its path is not UTF-8; rename it")
         if place.path.is_symlink():
             raise SubmissionError(f"{place.path}: is a link; put the upload itself there")
         submission, card = _read(place.path)
@@ -157,10 +162,11 @@ def _changed(path: Path) -> str:
 
 def _stem(path: Path) -> str:
     """The name without an upload's suffix; a folder's whole name, dots and all."""
+    name = writable(path.name)
     with suppress(OSError):  # a link to where nobody may look
         if path.is_dir():
-            return path.name
-    return path.name.removesuffix(archive_suffix(path.name) or ".py")
+            return name
+    return name.removesuffix(archive_suffix(name) or ".py")
 
 
 def _entries(folder: Path) -> list[Path]:

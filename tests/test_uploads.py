@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import stat
 import tarfile
 import zipfile
@@ -15,6 +16,7 @@ from judge import archives
 from judge.archives import read_archive
 from judge.fingerprint import content_digest
 from judge.roster import Participant, RosterError, load_roster, read_card
+from judge.store.store import Store
 from judge.submission import ENTRY, SubmissionError, submission_from
 from judge.uploads import Upload, find_uploads, left_alone, read_upload
 from tests.permissions import bound_by_permissions, open_folder
@@ -154,6 +156,23 @@ def test_an_upload_that_may_not_be_read_is_a_problem_of_its_own(
     others = {("alice", ""), ("bob", ""), ("dave", ""), *(("carol", n) for n in "123")}
     lost = {one for one in others if one[0] == closed}  # behind a folder that is closed as a whole
     assert found == dict.fromkeys(others - lost - {refused}, "")
+
+
+def test_a_name_that_is_not_utf_8_is_refused_and_can_be_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    for name in (b"caf\xe9.py", b"zoe/1\xff/" + ENTRY.encode()):
+        write(folder / os.fsdecode(name))
+    write(folder / "café.py")
+    found = uploads(folder)
+    assert [(u.place.participant, u.place.label, u.problem) for u in found] == [
+        ("café", "", ""),
+        ("caf\\xe9", "", "its path is not UTF-8; rename it"),
+        ("zoe", "1\\xff", "its path is not UTF-8; rename it"),
+    ]
+    with Store(tmp_path / "s.sqlite") as store:
+        for upload in found:
+            store.see(upload, Participant(upload.place.participant), "")
+        assert f"{folder}/caf\\xe9.py" in {one.path for one in store.attempts()}
 
 
 @pytest.mark.parametrize("mode", [0o000, 0o111, 0o444], ids=oct)
