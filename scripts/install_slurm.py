@@ -233,7 +233,7 @@ def node_state(files: Files) -> str:
 
 
 def ask(files: Files, *command: str) -> str | None:
-    """What a command of Slurm prints; None where it does not end in time."""
+    """What a command of Slurm prints; None where it fails or does not end in time."""
     environment = {**os.environ, "SLURM_CONF": str(files.conf)}
     try:
         done = subprocess.run(
@@ -241,7 +241,7 @@ def ask(files: Files, *command: str) -> str | None:
         )
     except subprocess.TimeoutExpired:
         return None
-    return done.stdout.strip()
+    return done.stdout.strip() if done.returncode == 0 else None
 
 
 def stop(files: Files) -> None:
