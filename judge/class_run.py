@@ -20,7 +20,7 @@ from judge.run_log import RunLog
 from judge.sources import Source
 from judge.store.schema import StoreError, StoreFullError
 from judge.store.store import MAKE_ROOM, Store
-from judge.submission import Submission
+from judge.submission import Submission, SubmissionError
 from judge.text import plain
 from judge.uploads import Place, Upload, read_upload
 from judge.verdict import Rules
@@ -195,7 +195,7 @@ class _Conductor:
         """Read uploads while fewer are on their way than lanes and compile stage need."""
         stage = self._run.stage
         enough = 2 * (len(self._run.engine.lanes()) + (stage.workers if stage else 0)) + 1
-        while self._under_way() < enough and (place := self._source.take()) is not None:
+        while self._under_way() < enough and (place := self._take()) is not None:
             self._run.progress.expects(self._source.total)
             interrupts.allow()
             try:
@@ -209,6 +209,17 @@ class _Conductor:
     def _under_way(self) -> int:
         """How many turns are no mere twins of others, which keep nobody busy."""
         return len(self._turns) - sum(len(twins) for twins in self._twins.values())
+
+    def _take(self) -> Place | None:
+        """The next upload; None where the source has none, or says why it cannot be reached."""
+        try:
+            return self._source.take()
+        except SubmissionError as error:
+            problem = f"{error}; looked at again and again"
+        except Exception as error:
+            problem = f"the judge failed: {type(error).__name__}: {error}"
+        self._run.progress.said("uploads", plain(problem))
+        return None
 
     def _read(self, place: Place) -> None:
         run = self._run

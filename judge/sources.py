@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Protocol as Interface
 
 from judge.submission import SubmissionError
-from judge.uploads import Place, find_uploads, upload_state
+from judge.uploads import NoUploadsError, Place, find_uploads, upload_state
 
 WATCH_PERIOD_S = 2.0
 
@@ -22,7 +21,10 @@ class Source(Interface):
     """How many there are, as far as is known."""
 
     def take(self) -> Place | None:
-        """The next upload, None where there is none now."""
+        """The next upload, None where there is none now.
+
+        Raises SubmissionError where there may be some that cannot be reached now; a later call may.
+        """
 
     def ended(self) -> bool:
         """Whether there will be no further one."""
@@ -48,7 +50,8 @@ class Watched:
     """A folder that is looked at again and again, without end.
 
     An upload is handed out when two looks, `period_s` seconds apart, have found it the same, since
-    one that is being written is not; and again whenever it has changed since.
+    one that is being written is not; and again whenever it has changed since. A look
+    that fails is told of once, by the exception, and the next looks go on.
     """
 
     def __init__(self, folder: Path, period_s: float = WATCH_PERIOD_S) -> None:
@@ -56,15 +59,18 @@ class Watched:
         self._folder = folder
         self._period_s = period_s
         self._next_look = 0.0
+        self._problem = ""
         self._last: dict[Place, str] = {}
         self._taken: dict[Place, str] = {}
         self._ready: deque[Place] = deque()
 
     def take(self) -> Place | None:
-        """The next upload that has come to rest."""
+        """The next upload that has come to rest. Raises SubmissionError."""
         if time.monotonic() >= self._next_look:
-            self._look()
-            self._next_look = time.monotonic() + self._period_s
+            try:
+                self._look()
+            finally:
+                self._next_look = time.monotonic() + self._period_s
         return self._ready.popleft() if self._ready else None
 
     def ended(self) -> bool:
@@ -72,9 +78,16 @@ class Watched:
         return False
 
     def _look(self) -> None:
-        places: list[Place] = []
-        with suppress(SubmissionError):  # nothing has arrived yet
+        try:
             places = find_uploads(self._folder)
+        except NoUploadsError:
+            places = []  # nothing has arrived yet
+        except SubmissionError as error:
+            told, self._problem = self._problem, str(error)
+            if told != self._problem:
+                raise
+            return
+        self._problem = ""
         now = {place: upload_state(place) for place in places}
         for place, state in now.items():
             if self._last.get(place) == state != self._taken.get(place):

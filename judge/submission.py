@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,9 +41,25 @@ def find_submission(path: Path) -> Submission:
     """Read the submission at `path`.
 
     A folder with tilelang_fwd.py in it, a folder that holds such a folder as student/, or one .py
-    file that stands alone. Raises SubmissionError.
+    file that stands alone. student/ may not be a link: what it leads to need not be the
+    participant's. Raises SubmissionError.
     """
-    if path.is_file():
+    try:
+        return _found(path)
+    except OSError as error:
+        raise SubmissionError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def file_is_there(path: Path) -> bool:
+    """Whether `path` leads to a regular file. Raises OSError where that cannot be known."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+
+
+def _found(path: Path) -> Submission:
+    if file_is_there(path):
         if path.suffix != ".py":
             raise SubmissionError(
                 f"{path}: not a .py file; give a .py file or a folder with {ENTRY}"
@@ -51,16 +68,16 @@ def find_submission(path: Path) -> Submission:
             return _snapshot(path.resolve().parent, path)
         if not path.stem.isidentifier():
             raise SubmissionError(f"{path}: not a module's name; use letters, digits and _ only")
-        try:
-            files = {path.name: path.read_bytes()}
-        except OSError as error:
-            raise SubmissionError(f"{path}: {error.strerror}") from None
-        return submission_from(path.stem, str(path), path.name, files)
+        return submission_from(path.stem, str(path), path.name, {path.name: path.read_bytes()})
     for folder in (path, path / STUDENT_FOLDER):
-        if (folder / ENTRY).is_file():
+        if file_is_there(folder / ENTRY):
+            if folder != path and folder.is_symlink():
+                raise SubmissionError(f"{folder}: is a link; put the folder itself there")
             return _snapshot(folder.resolve(), path)
     if not path.exists():
         raise SubmissionError(f"{path}: no such file or folder")
+    if path.is_dir():
+        next(path.iterdir(), None)  # raises where the folder may not be listed
     raise SubmissionError(
         f"{path}: holds neither {ENTRY} nor {STUDENT_FOLDER}/{ENTRY}; add the file that exports "
         "gdn_prefill_forward"
@@ -88,8 +105,12 @@ def _snapshot(folder: Path, given: Path) -> Submission:
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """Regular files, hidden ones, caches and virtual environments left out."""
-    for place, folders, names in os.walk(folder):
+    """Regular files, hidden ones, caches and virtual environments left out. Raises OSError."""
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    for place, folders, names in os.walk(folder, onerror=refuse):
         here = Path(place)
         folders[:] = sorted(
             name

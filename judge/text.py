@@ -6,6 +6,7 @@ overrides could reverse it, a leading "=" would be run by a spreadsheet.
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 
@@ -39,6 +40,11 @@ def plain(text: str, limit: int = 300) -> str:
     if len(line) <= limit and len(head) == len(text):
         return line
     return line[: limit - 1].rstrip() + _CUT
+
+
+def writable(name: str) -> str:
+    """A file's name or path, its bytes that are not UTF-8 written out as \\xNN."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def csv_cell(text: str) -> str:

@@ -19,19 +19,27 @@ from judge.submission import (
     STUDENT_FOLDER,
     Submission,
     SubmissionError,
+    file_is_there,
     find_submission,
     submission_from,
 )
-from judge.text import plain
+from judge.text import plain, writable
 
 _SKIPPED = frozenset({"__pycache__", "__MACOSX", "node_modules"})
 _MOST_LOOKED_AT = 4 * MAX_FILES
 _MAX_ENTRY_DEPTH = 3  # upload's folder / student / tilelang_fwd.py
 
 
+class NoUploadsError(SubmissionError):
+    """A folder that can be read and holds no upload."""
+
+
 @dataclass(frozen=True)
 class Place:
-    """Where an upload lies. label: the attempt's name, empty where uploads have none."""
+    """Where an upload lies. label: the attempt's name, empty where uploads have none.
+
+    Bytes of a name that are not UTF-8 stand in participant and label as \\xNN.
+    """
 
     path: Path
     participant: str
@@ -57,14 +65,18 @@ def find_uploads(folder: Path) -> list[Place]:
 
     An upload is a .py file, an archive, or a folder that holds tilelang_fwd.py itself or as
     student/tilelang_fwd.py; one level of folders may lie between a participant's name and the
-    attempts. A folder that holds nothing of the kind is an upload too, with a problem. `folder` may
-    be an upload itself. Raises SubmissionError where nothing is found.
+    attempts. A folder that holds nothing of the kind is an upload too, with a problem, and so is
+    one that may not be read. `folder` may be an upload itself. Raises SubmissionError where
+    `folder` may not be read, NoUploadsError where nothing is found.
     """
-    if _is_upload(folder):
-        return [Place(folder, normal(_stem(folder.resolve())), "")]
-    places = [place for entry in _entries(folder) for place in _places(entry)]
+    try:
+        if _has_its_form(folder):
+            return [Place(folder, normal(_stem(folder.resolve())), "")]
+        places = [place for entry in _entries(folder) for place in _places(entry)]
+    except OSError as error:
+        raise SubmissionError(f"{folder}: {error.strerror}") from None
     if not places:
-        raise SubmissionError(
+        raise NoUploadsError(
             f"{folder}: holds no submission: no .py file, no archive (.zip, .tar.gz), no folder"
         )
     return places
@@ -82,6 +94,8 @@ def read_upload(place: Place) -> Upload:
     changed = ""
     try:
         changed = _changed(place.path)
+        if str(place.path) != writable(str(place.path)):
+            raise SubmissionError("its path is not UTF-8; rename it")
         if place.path.is_symlink():
             raise SubmissionError(f"{place.path}: is a link; put the upload itself there")
         submission, card = _read(place.path)
@@ -109,17 +123,33 @@ def _places(entry: Path) -> Iterator[Place]:
     if entry.is_symlink() or _is_upload(entry):
         yield Place(entry, participant, "")
     elif entry.is_dir():
-        attempts = [a for a in _entries(entry) if a.is_symlink() or _is_upload(a)]
+        attempts = _attempts(entry)
         for attempt in attempts:
             yield Place(attempt, participant, normal(_stem(attempt)))
         if not attempts:
             yield Place(entry, participant, "")
 
 
+def _attempts(folder: Path) -> list[Path]:
+    """A participant's attempts; none where the folder may not be read, which reading it tells."""
+    with suppress(OSError, SubmissionError):
+        return [a for a in _entries(folder) if a.is_symlink() or _is_upload(a)]
+    return []
+
+
 def _is_upload(path: Path) -> bool:
+    """Whether to read it as one: what may not be looked into counts, as reading it tells why."""
+    try:
+        return _has_its_form(path)
+    except OSError:
+        return True
+
+
+def _has_its_form(path: Path) -> bool:
+    """Whether it has an upload's form. Raises OSError where that cannot be known."""
     if path.is_dir():
-        return any((at / ENTRY).is_file() for at in (path, path / STUDENT_FOLDER))
-    return path.is_file() and (path.suffix == ".py" or bool(archive_suffix(path.name)))
+        return any(file_is_there(at / ENTRY) for at in (path, path / STUDENT_FOLDER))
+    return file_is_there(path) and (path.suffix == ".py" or bool(archive_suffix(path.name)))
 
 
 def _changed(path: Path) -> str:
@@ -132,9 +162,11 @@ def _changed(path: Path) -> str:
 
 def _stem(path: Path) -> str:
     """The name without an upload's suffix; a folder's whole name, dots and all."""
-    if path.is_dir():
-        return path.name
-    return path.name.removesuffix(archive_suffix(path.name) or ".py")
+    name = writable(path.name)
+    with suppress(OSError):  # a link to where nobody may look
+        if path.is_dir():
+            return name
+    return name.removesuffix(archive_suffix(name) or ".py")
 
 
 def _entries(folder: Path) -> list[Path]:

@@ -6,8 +6,8 @@
 Debian or Ubuntu, as root. Installs Slurm and MUNGE from the distribution where they are missing,
 and starts munged, slurmctld and slurmd with files of their own in one folder: nothing in /etc is
 written, and a Slurm that is configured there is left alone. Started twice, it starts what does not
-run. --stop ends the daemons and removes the folder; the packages stay. A cluster for a lab needs
-more than this: docs/cluster.md.
+run. --stop ends the daemons and removes the folder; the packages stay. A folder that holds anything
+but such a cluster is left alone. A cluster for a lab needs more than this: docs/cluster.md.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ FOLDER = Path("/run/gdn-judge-slurm")
 SLURMCTLD_PORT, SLURMD_PORT = 16817, 16818  # not Slurm's own: another one may run here
 READY_S = 30.0
 PARTITION = "gdn"
+MARKER = ".gdn-judge-slurm"
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,11 @@ class Files:
     """Where everything of this cluster lies."""
 
     folder: Path
+
+    @property
+    def marker(self) -> Path:
+        """What tells the folder from one of somebody else, which is never written to."""
+        return self.folder / MARKER
 
     @property
     def conf(self) -> Path:
@@ -82,10 +88,23 @@ def main() -> None:
     if options.stop:
         stop(files)
         return
+    check_folder(files)
     install()
     configure(files, options.gpus)
     start(files)
     print(f"ready: export SLURM_CONF={files.conf}")
+
+
+def check_folder(files: Files) -> None:
+    """Exit with one line where the folder is there and is neither empty nor this script's."""
+    here = files.folder
+    if here.exists() and not files.marker.is_file() and not (here.is_dir() and empty(here)):
+        sys.exit(f"{here} is there and holds no cluster of this script; name another folder")
+
+
+def empty(folder: Path) -> bool:
+    """Whether nothing is in a folder."""
+    return next(folder.iterdir(), None) is None
 
 
 def install() -> None:
@@ -103,9 +122,11 @@ def install() -> None:
 
 def configure(files: Files, gpus: int | None) -> None:
     """Write the key and the configuration; a cluster that runs keeps the ones it has."""
+    check_folder(files)
     if all(running(files, daemon) for daemon in DAEMONS):
         return
     files.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    files.marker.write_text("Written by install_slurm.py; --stop removes this folder.\n")
     files.munge_socket.parent.mkdir(mode=0o755, exist_ok=True)
     for name in ("state", "spool"):
         (files.folder / name).mkdir(mode=0o700, exist_ok=True)
@@ -208,27 +229,27 @@ def launch(files: Files, daemon: str, command: list[str], *, munge: bool = False
 
 def node_state(files: Files) -> str:
     """What sinfo calls the node; empty where it has no answer."""
-    done = subprocess.run(
-        ["sinfo", "--noheader", "--format=%T"],
-        env={**os.environ, "SLURM_CONF": str(files.conf)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=READY_S,
-    )
-    return done.stdout.strip()
+    return ask(files, "sinfo", "--noheader", "--format=%T") or ""
+
+
+def ask(files: Files, *command: str) -> str | None:
+    """What a command of Slurm prints; None where it fails or does not end in time."""
+    environment = {**os.environ, "SLURM_CONF": str(files.conf)}
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, timeout=READY_S
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
 
 
 def stop(files: Files) -> None:
     """End the daemons, the jobs' first, and remove what they left."""
-    if not files.conf.exists():
+    if not files.marker.is_file():
         sys.exit(f"{files.folder} holds no cluster of this script")
-    environment = {**os.environ, "SLURM_CONF": str(files.conf)}
     if running(files, "slurmctld"):
-        cancel = ["scancel", "--partition", PARTITION, "--state"]
-        for state in ("PENDING", "RUNNING"):
-            subprocess.run([*cancel, state], env=environment, check=False, timeout=READY_S)
-        wait_for(lambda: not jobs(environment))
+        cancel_jobs(files)
     for daemon in reversed(DAEMONS):
         pid = running(files, daemon)
         if pid is not None:
@@ -239,12 +260,13 @@ def stop(files: Files) -> None:
     print(f"stopped; {files.folder} is removed, the packages stay: {' '.join(PACKAGES)}")
 
 
-def jobs(environment: dict[str, str]) -> str:
-    """The jobs that are not over yet, a line each."""
-    done = subprocess.run(
-        ["squeue", "--noheader"], env=environment, capture_output=True, text=True, check=False
-    )
-    return done.stdout.strip()
+def cancel_jobs(files: Files) -> None:
+    """End the jobs, as far as Slurm answers; say so where it does not."""
+    for state in ("PENDING", "RUNNING"):
+        if ask(files, "scancel", "--partition", PARTITION, "--state", state) is None:
+            print("scancel does not answer: jobs may go on", file=sys.stderr)
+            return
+    wait_for(lambda: not ask(files, "squeue", "--noheader"))
 
 
 def running(files: Files, daemon: str) -> int | None:

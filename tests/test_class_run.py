@@ -28,8 +28,9 @@ from judge.sandbox.kinds import Kind, Sandbox
 from judge.sources import Listed
 from judge.store.schema import StoreFullError
 from judge.store.store import Store
+from judge.submission import SubmissionError
 from judge.trial import Limits
-from judge.uploads import find_uploads
+from judge.uploads import Place, find_uploads
 from tests.make_record import make_environment, public_record
 
 NAMES = ("a", "b", "c")
@@ -171,6 +172,34 @@ def test_a_judge_that_fails_at_one_goes_on_and_tries_it_again_next_time(tmp_path
     states = {o.place.participant: o.state for o in ended.outcomes}
     assert states == {"a": State.UNCHANGED, "b": State.GRADED, "c": State.UNCHANGED}
     assert sorted(kept) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            SubmissionError("in: Permission denied"),
+            "in: Permission denied; looked at again and again",
+        ),
+        (ValueError("odd"), "the judge failed: ValueError: odd"),
+    ],
+)
+def test_uploads_that_cannot_be_reached_for_a_while_are_told_of_and_end_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
+) -> None:
+    errors, said = [error], []
+    take = Listed.take
+
+    def failing_first(source: Listed) -> Place | None:
+        if errors:
+            raise errors.pop()
+        return take(source)
+
+    monkeypatch.setattr(Listed, "take", failing_first)
+    monkeypatch.setattr(Quiet, "said", lambda _, *words: said.append(words), raising=False)
+    ended, kept = run(tmp_path, graded)
+    assert (len(ended.outcomes), kept) == (3, ["a", "b", "c"])
+    assert said == [("uploads", told)]
 
 
 def test_an_interrupt_drops_the_submission_under_way_alone(tmp_path: Path) -> None:

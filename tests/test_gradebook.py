@@ -79,6 +79,32 @@ def test_gradebook_has_everybody_and_says_what_is_late(folder: Path) -> None:
     assert stranger["submitted"] == "2026-03-01T13:00:00+00:00"
 
 
+def test_of_several_boards_with_people_of_the_roster_one_must_be_named(folder: Path) -> None:
+    roster = folder / "roster.csv"
+    words = ("export", "--gradebook", str(roster))
+    with Store(folder / "store.sqlite") as store:
+        (content,) = [one.content for one in store.attempts() if one.participant == "b"]
+        store.add("b", content, "longer warmup", record_of(1.1))
+    by_name = ("--format", "jsonl")
+    # b alone is on the roster; the newer board holds nobody else
+    failed = run(folder, *words)
+    assert (failed.exit_code, failed.stdout) == (2, "")
+    assert "1 has 1, 2 has 1; name one with --board N, newest first" in failed.stderr
+    for number, score, strangers in (("1", 102, []), ("2", 106, ["a"])):
+        done = run(folder, *words, *by_name, "--board", number)
+        assert done.exit_code == 0
+        entries = [json.loads(line) for line in done.stdout.splitlines()]
+        assert entries[0]["score"] == pytest.approx(score)
+        assert [one["id"] for one in entries] == ["b", "c", *strangers]
+    none = run(folder, *words, "--board", "3")
+    assert (none.exit_code, none.stdout) == (2, "")
+    assert "--board: 3 is not there; the store has 2" in none.stderr
+    roster.write_text("id\na\n")  # whom the newer board does not hold
+    done = run(folder, *words, *by_name)
+    assert json.loads(done.stdout.splitlines()[0])["score"] == pytest.approx(110)
+    assert "2 boards of different conditions; this is board 2's" in done.stderr
+
+
 def test_gradebook_as_json_lines(folder: Path) -> None:
     roster = str(folder / "roster.csv")
     lines = run(folder, "export", "--gradebook", roster, "--format", "jsonl").stdout.splitlines()

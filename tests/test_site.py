@@ -251,7 +251,8 @@ def test_an_earlier_site_stays_where_writing_fails(
 
 def test_options_that_do_not_go_together_are_refused(tmp_path: Path) -> None:
     fill(tmp_path / "s.sqlite")
-    for options in (["--format", "html"], ["-o", "x"], ["--format", "csv", "--private"]):
+    root = ["--format", "html", "-o", "/", "--private"]  # nothing can lie beside it
+    for options in (["--format", "html"], ["-o", "x"], ["--format", "csv", "--private"], root):
         refused = command(tmp_path / "s.sqlite", *options)
         assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import stat
 import tarfile
 import zipfile
@@ -15,8 +16,10 @@ from judge import archives
 from judge.archives import read_archive
 from judge.fingerprint import content_digest
 from judge.roster import Participant, RosterError, load_roster, read_card
+from judge.store.store import Store
 from judge.submission import ENTRY, SubmissionError, submission_from
 from judge.uploads import Upload, find_uploads, left_alone, read_upload
+from tests.permissions import bound_by_permissions, open_folder
 
 SOURCE = b"def gdn_prefill_forward(*inputs):\n    return inputs\n"
 
@@ -111,6 +114,74 @@ def test_uploads_that_are_links_are_not_followed(tmp_path: Path) -> None:
     found = uploads(uploads_folder)
     assert [u.place.participant for u in found] == ["eve", "mallory", "oscar"]
     assert all("is a link" in u.problem and u.submission is None for u in found)
+
+
+@pytest.mark.parametrize("target", ["../../secret", "../alice/student", "v2"])
+def test_a_student_folder_that_is_a_link_is_refused_wherever_it_leads(
+    tmp_path: Path, target: str
+) -> None:
+    write(tmp_path / "secret" / ENTRY)
+    write(tmp_path / "uploads" / "alice" / "student" / ENTRY)
+    write(tmp_path / "uploads" / "mallory" / "v2" / ENTRY)
+    (tmp_path / "uploads" / "mallory" / "student").symlink_to(target)
+    theirs = [u for u in uploads(tmp_path / "uploads") if u.place.participant == "mallory"]
+    assert [u.submission for u in theirs] == [None]
+    assert theirs[0].problem.endswith("student: is a link; put the folder itself there")
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o111, 0o444], ids=oct)
+@pytest.mark.parametrize(
+    ("closed", "refused"),
+    [
+        ("bob/student", ("bob", "")),
+        ("carol", ("carol", "")),
+        ("carol/1/student", ("carol", "1")),
+        ("dave", ("dave", "")),
+        ("carol/3", ("carol", "3")),
+    ],
+)
+def test_an_upload_that_may_not_be_read_is_a_problem_of_its_own(
+    closed: str, refused: tuple[str, str], mode: int
+) -> None:
+    with open_folder() as folder:
+        for path in ("alice.py", f"bob/student/{ENTRY}", f"carol/1/student/{ENTRY}"):
+            write(folder / path)
+        for path in ("carol/2", "carol/3", "dave"):
+            write(folder / path / ENTRY)
+        (folder / closed).chmod(mode)
+        with bound_by_permissions():
+            found = {(u.place.participant, u.place.label): u.problem for u in uploads(folder)}
+            assert left_alone(folder) == []
+    assert "Permission denied" in found.pop(refused)
+    others = {("alice", ""), ("bob", ""), ("dave", ""), *(("carol", n) for n in "123")}
+    lost = {one for one in others if one[0] == closed}  # behind a folder that is closed as a whole
+    assert found == dict.fromkeys(others - lost - {refused}, "")
+
+
+def test_a_name_that_is_not_utf_8_is_refused_and_can_be_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    for name in (b"caf\xe9.py", b"zoe/1\xff/" + ENTRY.encode()):
+        write(folder / os.fsdecode(name))
+    write(folder / "café.py")
+    found = uploads(folder)
+    assert [(u.place.participant, u.place.label, u.problem) for u in found] == [
+        ("café", "", ""),
+        ("caf\\xe9", "", "its path is not UTF-8; rename it"),
+        ("zoe", "1\\xff", "its path is not UTF-8; rename it"),
+    ]
+    with Store(tmp_path / "s.sqlite") as store:
+        for upload in found:
+            store.see(upload, Participant(upload.place.participant), "")
+        assert f"{folder}/caf\\xe9.py" in {one.path for one in store.attempts()}
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o111, 0o444], ids=oct)
+def test_uploads_whose_folder_may_not_be_read_are_one_line(mode: int) -> None:
+    with open_folder() as folder:
+        write(folder / "in" / "alice.py")
+        (folder / "in").chmod(mode)
+        with bound_by_permissions(), pytest.raises(SubmissionError, match="in: Permission denied"):
+            find_uploads(folder / "in")
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 import click
 
 from judge.commands.store_option import open_store, store_option
-from judge.commands.usage import light_usage_errors, say
+from judge.commands.usage import WrongUsage, light_usage_errors, say
 from judge.gradebook import gradebook, gradebook_csv, gradebook_jsonl
-from judge.leaderboard import store_boards
+from judge.leaderboard import Board, store_boards
 from judge.parquet import write_parquet
-from judge.roster import load_roster
+from judge.roster import Participant, load_roster
 
 _FORMATS = {"csv": gradebook_csv, "jsonl": gradebook_jsonl}
 
@@ -51,6 +52,13 @@ def _instant(context: click.Context, option: click.Parameter, value: str | None)
     help="Which of a participant's attempts counts. Default: best.",
 )
 @click.option(
+    "--board",
+    "number",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The board, numbered as by leaderboard. Default: the one that holds people of the roster.",
+)
+@click.option(
     "--format", "output_format", type=click.Choice(list(_FORMATS)), default="csv", help="csv."
 )
 @click.option(
@@ -66,21 +74,21 @@ def export_command(
     deadline: datetime | None,
     by: str | None,
     attempt: str,
+    number: int | None,
     output_format: str,
     parquet_file: Path | None,
     store_file: Path | None,
 ) -> None:
-    """Write a gradebook to standard output, from the board of the newest result.
+    """Write a gradebook to standard output, from one board.
 
-    Exit status: 0, or 2 wrong usage.
+    Where several boards hold people of the roster, --board must name one. Exit status: 0, or 2
+    wrong usage.
     """
     with light_usage_errors():
         roster = load_roster(roster_file)
         with open_store(store_file) as store:
             boards = store_boards(store, by, attempt == "latest")
-    if len(boards) > 1:
-        say(f"{len(boards)} boards of different conditions; this is the newest one's")
-    board = boards[0] if boards else None
+    board = _chosen(boards, roster, number)
     if board is not None and not board.official:
         say("timing is not official: host clock of a CPU")
     entries = gradebook(roster, board, deadline)
@@ -89,3 +97,26 @@ def export_command(
             write_parquet(entries, parquet_file)
         return
     click.echo(_FORMATS[output_format](entries), nl=False)
+
+
+def _chosen(
+    boards: Sequence[Board], roster: Mapping[str, Participant], number: int | None
+) -> Board | None:
+    """The board that the caller names, else the only one with people of the roster; None where
+    there is no board. Raises WrongUsage."""
+    if number is not None:
+        if number > len(boards):
+            raise WrongUsage(f"--board: {number} is not there; the store has {len(boards)}")
+        return boards[number - 1]
+    people = [sum(row.participant.id in roster for row in board.rows) for board in boards]
+    holding = [place for place, count in enumerate(people, start=1) if count]
+    if len(holding) > 1:
+        told = ", ".join(f"{place} has {people[place - 1]}" for place in holding)
+        raise WrongUsage(
+            f"{len(holding)} boards, graded under different conditions, hold people of the roster: "
+            f"{told}; name one with --board N, newest first, as leaderboard numbers them"
+        )
+    place = holding[0] if holding else 1
+    if len(boards) > 1:
+        say(f"{len(boards)} boards of different conditions; this is board {place}'s")
+    return boards[place - 1] if boards else None

@@ -12,7 +12,7 @@ from judge.brief import AnyRecord
 from judge.garbage import set_aside
 from judge.leaderboard import Board, Row, histories, make_boards
 from judge.record import Record
-from judge.site.folder import check_replaceable, replaced
+from judge.site.folder import SiteError, check_replaceable, replaced
 from judge.site.names import secret_name
 from judge.site.pages import (
     BoardSite,
@@ -66,8 +66,13 @@ def write_site(
 
 
 def private_folder(folder: Path) -> Path:
-    """Where participants' pages go: beside the site, lest anybody publish them with it."""
+    """Where participants' pages go: beside the site, lest anybody publish them with it.
+
+    Raises SiteError where nothing can lie beside it.
+    """
     target = folder.resolve()
+    if not target.name:
+        raise SiteError(f"{folder}: has no folder beside it; name another folder (-o)")
     return target.with_name(f"{target.name}-private")
 
 

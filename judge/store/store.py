@@ -22,6 +22,7 @@ from judge.record import Record, from_json
 from judge.roster import Participant
 from judge.store.decisions import Decision, Kind
 from judge.store.schema import StoreError, StoreFullError, migrate
+from judge.text import writable
 from judge.uploads import Upload
 
 MAKE_ROOM = "make room and start again: what is finished is kept"
@@ -146,7 +147,7 @@ class Store:
                 " display_name = excluded.display_name, notes = excluded.notes,"
                 " problem = excluded.problem, seen = excluded.seen",
                 (
-                    *(participant.id, place.label, content, str(place.path.absolute())),
+                    *(participant.id, place.label, content, writable(str(place.path.absolute()))),
                     *(card.name, card.notes, upload.problem),
                     *(datetime.now(UTC).isoformat(timespec="seconds"), upload.submitted),
                     latest,
