@@ -158,3 +158,18 @@ def test_products_run_on_the_tensor_cores_and_nothing_spills(
     else:
         assert re.search(NO_SPILLS, usage)
         assert "serialized" not in usage, "ptxas had to serialise WGMMA"
+
+
+def test_the_champion_reads_v_of_every_stage(tmp_path: Path) -> None:
+    """TileLang 0.1.15 drops a stage's offset from a T.copy by ldmatrix, so each has its own tile.
+
+    Two loops, three stages, four loads of 16 rows each.
+    """
+    champion = next(kernel for kernel in KERNELS if "champion" in kernel.path)
+    tilelang = pytest.importorskip("tilelang")
+    if not hasattr(tilelang.language, champion.needs):
+        pytest.skip(f"TileLang {tilelang.__version__} has no T.{champion.needs}")
+    ptx = compile_to_ptx(replace(champion, arguments=("False",)), tmp_path)
+    addresses = re.findall(r"ldmatrix[.\w]*trans[.\w]* +\{[^}]*\}, *\[([^]]*)\]", ptx)
+    assert len(addresses) == 24
+    assert len(set(addresses)) == 24

@@ -17,9 +17,8 @@ one is the left operand of the next, rounded to bfloat16 where it lies:
 
 Rows are value columns, and rows never meet: two state groups of 128 threads hold 64 rows each and
 wait for nobody but the loads. While one rounds and scales, the other keeps the tensor cores busy. A
-third group computes P, up to two chunks ahead. Of the last group one warp loads, one stores the
-output, and two turn gates into factors. V is read and O is written by the transposing ldmatrix and
-stmatrix.
+third group computes P a chunk ahead. Of the last group one warp loads, one stores the output, and
+two turn gates into factors. V is read and O is written by the transposing ldmatrix and stmatrix.
 
 More chains. With few heads most SMs have nothing to do, so a sequence is cut into segments, a CTA
 each. A segment needs the state before its first chunk. A chunk is a contraction times its gate, so
@@ -30,14 +29,18 @@ the initial state, which is exact. No CTA waits for another one.
 
     barrier pair                        what is handed over
     loaded, released [stage]            K, Q, V and A of a chunk; three stages
-    factors_stored, factors_read [2]    g, beta, beta * exp(g), exp(g_last - g), scale * exp(g)
-    scores_stored, scores_read [2]      P
+    factors_stored, factors_read [2]    what the gates come to, a row each; gates in base 2
+    scores_stored, scores_read          P
     out_stored, out_written             the output tile
 
-Products are issued early and waited for late: S^T @ Q^T runs while W' is computed. That takes 208
-registers a thread in the state groups (S 64, its rounding 32, accumulators and operands of 16 to 32
-each); with 200 ptxas makes every product wait for the one before. P's group has 64, the last 32.
-Needs TileLang 0.1.15 (T.wgmma_gemm).
+Products are issued early and waited for late, and other work stands in their shadow: S^T @ Q^T
+runs while W' is computed, S is scaled during V_new's product and rounded during P's, and a chunk's
+output is written after the next chunk's first product is on its way. That takes 208 registers a
+thread in the state groups (S 64, its rounding 32, accumulators and operands of 16 to 32 each);
+with 200 ptxas makes every product wait for the one before. P's group has 64, the last 32.
+
+Needs TileLang 0.1.15 (T.wgmma_gemm). Its T.copy of a stage out of several to a fragment by ldmatrix
+reads the first stage always, so V has a tile of its own for each stage.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,18 +53,25 @@ from tilelang.layout import make_full_bank_swizzled_layout
 
 CHUNK = 64
 HEAD_DIM = 128
-SCALE = HEAD_DIM**-0.5
 STAGES = 3
+LOG2_E = 1.4426950408889634
+LOG2_SCALE = -3.5  # scale = 128^(-1/2)
 GROUP = 128
 STATE_THREADS = 2 * GROUP
 THREADS = 4 * GROUP
 LOOK_BACK = 128
-# Rows of a chunk's factors: g, beta, beta * exp(g), exp(g_last - g), scale * exp(g).
-G, WRITE, FORGET, TO_LAST, FROM_START = range(5)
+# Rows of a chunk's factors: g in base 2, beta, beta * exp(g), exp(g_last - g), scale * exp(g), and
+# the logarithm of the last.
+G, WRITE, FORGET, TO_LAST, FROM_START, G_SCALED = range(6)
 FORGOTTEN = -14.0
 # What a warm-up is taken to cost, in chunks with output: five chunks of random_decay, without
 # the three products that only the output needs.
 WARM_UP = 3
+# What starting and ending a CTA is taken to cost, in chunks.
+START_UP = 2
+# A cut with fewer segments is taken if it costs at most so many times the least: more segments lose
+# more where gates do not forget.
+NEARLY = 1.03
 
 gemm = partial(T.wgmma_gemm, policy=T.GemmWarpPolicy.FullRow)
 
@@ -117,16 +127,17 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
             end = T.alloc_var("int32", init=T.min(chunks, lead + (segment + 1) * segment_chunks))
             start = T.alloc_var("int32", init=begin)
 
-            # Inputs, loaded up to two chunks ahead. The stages of v are one matrix, because
-            # ldmatrix is chosen for plain matrices only.
+            # Inputs, loaded up to two chunks ahead.
             q_tile = T.alloc_shared((STAGES, CHUNK, HEAD_DIM), "bfloat16")
             k_tile = T.alloc_shared((STAGES, CHUNK, HEAD_DIM), "bfloat16")
-            v_tile = T.alloc_shared((STAGES * CHUNK, HEAD_DIM), "bfloat16")
+            v_tile_0 = T.alloc_shared((CHUNK, HEAD_DIM), "bfloat16")
+            v_tile_1 = T.alloc_shared((CHUNK, HEAD_DIM), "bfloat16")
+            v_tile_2 = T.alloc_shared((CHUNK, HEAD_DIM), "bfloat16")
             a_tile = T.alloc_shared((STAGES, CHUNK, CHUNK), "bfloat16")
 
             # What the other groups hand to the state groups.
-            scores_tile = T.alloc_shared((2, CHUNK, CHUNK), "bfloat16")
-            factors = T.alloc_shared((2, 5, CHUNK), "float32", scope="shared")
+            scores_tile = T.alloc_shared((CHUNK, CHUNK), "bfloat16")
+            factors = T.alloc_shared((2, 6, CHUNK), "float32", scope="shared")
 
             out_tile = T.alloc_shared((CHUNK, HEAD_DIM), "bfloat16")
             chunk_gates = T.alloc_shared((LOOK_BACK,), "float32", scope="shared")
@@ -145,7 +156,9 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
             scores = T.alloc_fragment((CHUNK, CHUNK), "float32")
             T.annotate_layout(
                 {
-                    v_tile: make_full_bank_swizzled_layout(v_tile),
+                    v_tile_0: make_full_bank_swizzled_layout(v_tile_0),
+                    v_tile_1: make_full_bank_swizzled_layout(v_tile_1),
+                    v_tile_2: make_full_bank_swizzled_layout(v_tile_2),
                     out_tile: make_full_bank_swizzled_layout(out_tile),
                     values: T.Fragment((CHUNK, HEAD_DIM), forward_fn=transposed_accumulator),
                     out_rows: T.Fragment((CHUNK, HEAD_DIM), forward_fn=transposed_accumulator),
@@ -156,8 +169,8 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
             released = T.alloc_barrier([STATE_THREADS + GROUP] * STAGES)
             factors_stored = T.alloc_barrier([CHUNK] * 2)
             factors_read = T.alloc_barrier([STATE_THREADS + GROUP] * 2)
-            scores_stored = T.alloc_barrier([GROUP] * 2)
-            scores_read = T.alloc_barrier([STATE_THREADS] * 2)
+            scores_stored = T.alloc_barrier(GROUP)
+            scores_read = T.alloc_barrier(STATE_THREADS)
             out_stored = T.alloc_barrier(STATE_THREADS)
             out_written = T.alloc_barrier(32)
 
@@ -185,12 +198,12 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
                         T.clear(state)
                 else:
                     T.clear(state)
+                T.copy(state, state_operand)
                 for first, last, with_output in ((start, begin, False), (begin, end, True)):
                     for chunk in T.serial(first, last):
                         step = chunk - start
                         stage = step % STAGES
                         half = step % 2
-                        T.copy(state, state_operand)
                         T.barrier_wait(loaded[stage], step // STAGES % 2)
                         gemm(
                             state_operand,
@@ -200,6 +213,14 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
                             clear_accum=True,
                         )
                         if with_output:
+                            # The output of the chunk before, in the shadow of U'.
+                            if chunk > begin:
+                                for i, j in T.Parallel(HEAD_DIM, CHUNK):
+                                    out_rows[j, i] = out[i, j]
+                                T.barrier_wait(out_written, (chunk - begin) % 2)
+                                T.copy(out_rows, out_tile)
+                                T.fence_proxy_async()
+                                T.barrier_arrive(out_stored)
                             gemm(
                                 state_operand,
                                 q_tile[stage, :, :],
@@ -207,11 +228,13 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
                                 transpose_B=True,
                                 clear_accum=True,
                             )
-                        T.copy(v_tile[stage * CHUNK : (stage + 1) * CHUNK, :], values)
+                        if stage == 0:
+                            T.copy(v_tile_0, values)
+                        elif stage == 1:
+                            T.copy(v_tile_1, values)
+                        else:
+                            T.copy(v_tile_2, values)
                         T.barrier_wait(factors_stored[half], step // 2 % 2)
-                        keep = T.exp(factors[half, G, CHUNK - 1])
-                        for i, j in T.Parallel(HEAD_DIM, HEAD_DIM):
-                            state[i, j] *= keep
                         T.wait_wgmma(1 if with_output else 0)
                         T.warpgroup_fence_operand(u, num_regs=32)
                         for i, j in T.Parallel(HEAD_DIM, CHUNK):
@@ -226,6 +249,9 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
                             transpose_B=True,
                             clear_accum=True,
                         )
+                        keep = T.exp2(factors[half, G, CHUNK - 1])
+                        for i, j in T.Parallel(HEAD_DIM, HEAD_DIM):
+                            state[i, j] *= keep
                         T.wait_wgmma(0)
                         T.warpgroup_fence_operand(v_new, num_regs=32)
                         for i, j in T.Parallel(HEAD_DIM, CHUNK):
@@ -237,32 +263,32 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
                             for i, j in T.Parallel(HEAD_DIM, CHUNK):
                                 out[i, j] *= factors[half, FROM_START, j]
                             T.barrier_arrive(factors_read[half])
-                            T.barrier_wait(
-                                scores_stored[(chunk - begin) % 2], (chunk - begin) // 2 % 2
-                            )
+                            T.barrier_wait(scores_stored, (chunk - begin) % 2)
                             gemm(
                                 v_new_operand,
-                                scores_tile[(chunk - begin) % 2, :, :],
+                                scores_tile,
                                 out,
                                 transpose_B=True,
                             )
                             T.wait_wgmma(1)
                             T.warpgroup_fence_operand(state, num_regs=64)
                             T.barrier_arrive(released[stage])
+                            T.copy(state, state_operand)
                             T.wait_wgmma(0)
                             T.warpgroup_fence_operand(out, num_regs=32)
-                            T.barrier_arrive(scores_read[(chunk - begin) % 2])
-                            for i, j in T.Parallel(HEAD_DIM, CHUNK):
-                                out_rows[j, i] = out[i, j]
-                            T.barrier_wait(out_written, (chunk - begin + 1) % 2)
-                            T.copy(out_rows, out_tile)
-                            T.fence_proxy_async()
-                            T.barrier_arrive(out_stored)
+                            T.barrier_arrive(scores_read)
                         else:
                             T.barrier_arrive(factors_read[half])
                             T.wait_wgmma(0)
                             T.warpgroup_fence_operand(state, num_regs=64)
                             T.barrier_arrive(released[stage])
+                            T.copy(state, state_operand)
+                for i, j in T.Parallel(HEAD_DIM, CHUNK):
+                    out_rows[j, i] = out[i, j]
+                T.barrier_wait(out_written, (end - begin) % 2)
+                T.copy(out_rows, out_tile)
+                T.fence_proxy_async()
+                T.barrier_arrive(out_stored)
                 if end == chunks:
                     for i, j in T.Parallel(HEAD_DIM, HEAD_DIM):
                         final_state[b, v_head, j, i] = state[i, j]
@@ -284,26 +310,26 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
                                 clear_accum=True,
                             )
                         T.barrier_arrive(released[stage])
+                        if with_output:
+                            for i, j in T.Parallel(CHUNK, CHUNK):
+                                scores[i, j] = T.if_then_else(i >= j, scores[i, j], 0.0)
+                            T.warpgroup_fence_operand(scores, num_regs=32)
                         T.barrier_wait(factors_stored[half], step // 2 % 2)
                         if with_output:
-                            # Masked before exp: above the diagonal the exponent is positive, and
-                            # large where gates are strong.
+                            # Above the diagonal, where the scores are zero by now, the difference
+                            # of gates is positive, and large where they are strong.
                             for i, j in T.Parallel(CHUNK, CHUNK):
-                                scores[i, j] *= SCALE * T.exp(
-                                    T.if_then_else(
-                                        i >= j,
-                                        factors[half, G, i] - factors[half, G, j],
-                                        -T.infinity("float32"),
+                                scores[i, j] *= T.exp2(
+                                    T.min(
+                                        factors[half, G_SCALED, i] - factors[half, G, j], LOG2_SCALE
                                     )
                                 )
                         T.barrier_arrive(factors_read[half])
                         if with_output:
-                            T.barrier_wait(
-                                scores_read[(chunk - begin) % 2], ((chunk - begin) // 2 + 1) % 2
-                            )
-                            T.copy(scores, scores_tile[(chunk - begin) % 2, :, :])
+                            T.barrier_wait(scores_read, (chunk - begin + 1) % 2)
+                            T.copy(scores, scores_tile)
                             T.fence_proxy_async()
-                            T.barrier_arrive(scores_stored[(chunk - begin) % 2])
+                            T.barrier_arrive(scores_stored)
 
             else:
                 T.set_max_nreg(32, 0)
@@ -324,12 +350,13 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
                                 q_tile[stage, :, :],
                                 barrier=loaded[stage],
                             )
-                        for d in (0, CHUNK):
-                            T.tma_copy(
-                                v[b, token : token + CHUNK, v_head, d : d + CHUNK],
-                                v_tile[stage * CHUNK : (stage + 1) * CHUNK, d : d + CHUNK],
-                                barrier=loaded[stage],
-                            )
+                        for s, v_tile in ((0, v_tile_0), (1, v_tile_1), (2, v_tile_2)):
+                            if stage == s:
+                                T.tma_copy(
+                                    v[b, token : token + CHUNK, v_head, 0:HEAD_DIM],
+                                    v_tile,
+                                    barrier=loaded[s],
+                                )
                         T.tma_copy(
                             A[b, token : token + CHUNK, v_head, 0:CHUNK],
                             a_tile[stage, :, :],
@@ -356,12 +383,14 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
                         step = chunk - start
                         half = step % 2
                         T.barrier_wait(factors_read[half], (step // 2 + 1) % 2)
+                        next_g = next_g * LOG2_E
                         factors[half, G, token] = next_g
+                        factors[half, G_SCALED, token] = next_g + LOG2_SCALE
                         factors[half, WRITE, token] = next_beta
-                        factors[half, FORGET, token] = next_beta * T.exp(next_g)
-                        factors[half, FROM_START, token] = SCALE * T.exp(next_g)
+                        factors[half, FORGET, token] = next_beta * T.exp2(next_g)
+                        factors[half, FROM_START, token] = T.exp2(next_g + LOG2_SCALE)
                         T.sync_threads(1, CHUNK)
-                        factors[half, TO_LAST, token] = T.exp(factors[half, G, CHUNK - 1] - next_g)
+                        factors[half, TO_LAST, token] = T.exp2(factors[half, G, CHUNK - 1] - next_g)
                         T.barrier_arrive(factors_stored[half])
                         at = at + CHUNK
                         next_g = g_cumsum[b, T.min(at, tokens - 1), v_head]
@@ -380,18 +409,17 @@ def multiprocessors(device: torch.device) -> int:
 def segmentation(chunks: int, chains: int, sms: int) -> tuple[int, int, int]:
     """How a sequence is cut: segments, chunks by which the first is longer, chunks of the others.
 
-    The cut with the fewest steps in a row: waves of CTAs times the steps of one, a warm-up counted
-    as WARM_UP steps. The first segment has no warm-up and is longer by as much.
+    The cost of a cut is waves of CTAs times the steps of one, START_UP and a warm-up of WARM_UP
+    among them. The first segment has no warm-up and is longer by as much.
     """
-    best = (1, 0, chunks)
-    fewest = -(-chains // sms) * chunks
+    cuts = [((1, 0, chunks), -(-chains // sms) * (chunks + START_UP))]
     for wanted in range(2, chunks - WARM_UP + 1):
         size = -(-(chunks - WARM_UP) // wanted)
         segments = -(-(chunks - WARM_UP) // size)
-        steps = -(-chains * segments // sms) * (size + WARM_UP)
-        if steps < fewest:
-            best, fewest = (segments, WARM_UP, size), steps
-    return best
+        steps = size + WARM_UP + START_UP
+        cuts.append(((segments, WARM_UP, size), -(-chains * segments // sms) * steps))
+    least = min(cost for _, cost in cuts)
+    return next(cut for cut, cost in cuts if cost <= NEARLY * least)
 
 
 @cache
