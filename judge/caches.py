@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import os
@@ -11,8 +12,10 @@ import stat
 import subprocess
 import sys
 import tempfile
+from collections.abc import Collection, Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import BinaryIO
 
 from judge.sandbox.tree import walk
 
@@ -138,12 +141,14 @@ def load_submission_cache(digest: str, target: Path) -> None:
 
 
 def save_submission_cache(digest: str, source: Path, uid: int | None) -> None:
-    """Keep what a child that has ended left in its copy: regular files that are new or changed.
+    """Keep what a child that has ended or is stopped has in its copy: regular files that are new or
+    changed.
 
     uid: the child's account, None for the judge's; files of any other account are another file's
     second name, and left. A disk that takes no more ends it quietly: a cache is no result.
     """
     kept = submission_cache(digest)
+    owners = {os.geteuid()} | ({uid} if uid is not None else set())
     room = _MAX_CACHE_BYTES
     with contextlib.suppress(OSError):
         for number, entry in enumerate(walk(source)):
@@ -155,8 +160,9 @@ def save_submission_cache(digest: str, source: Path, uid: int | None) -> None:
             if room < 0 or number > _MAX_CACHE_FILES:
                 return
             target = kept / path
-            if found.st_uid in (uid, os.geteuid()) and not _same(target, found):
-                _copy_whole(Path(entry.path), target)
+            if found.st_uid in owners and not _same(target, found):
+                with _opened_below(source, entry.path, owners) as file:
+                    _copy_whole(file, target)
 
 
 def write_files(files: dict[str, bytes], folder: Path) -> None:
@@ -203,13 +209,38 @@ def _same(target: Path, found: os.stat_result) -> bool:
     return (kept.st_size, kept.st_mtime_ns) == (found.st_size, found.st_mtime_ns)
 
 
-def _copy_whole(source: Path, target: Path) -> None:
+@contextlib.contextmanager
+def _opened_below(folder: Path, path: str, owners: Collection[int]) -> Iterator[BinaryIO]:
+    """A regular file of these accounts below `folder`. Raises OSError where it is none.
+
+    It is looked at once it is open: a child that was not stopped in time may put links in its way.
+    """
+    with open(path, "rb", opener=_open_without_following) as file:
+        found = os.fstat(file.fileno())
+        place = Path(f"/proc/self/fd/{file.fileno()}").readlink()
+        if not (
+            stat.S_ISREG(found.st_mode)
+            and found.st_uid in owners
+            and place.is_relative_to(folder.resolve())
+        ):
+            raise PermissionError(errno.EPERM, "not a file of the child's folder", path)
+        yield file
+
+
+def _open_without_following(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+def _copy_whole(source: BinaryIO, target: Path) -> None:
     """Copy a file so that no reader ever meets half of it."""
+    found = os.fstat(source.fileno())
     target.parent.mkdir(parents=True, exist_ok=True)
     descriptor, unfinished = tempfile.mkstemp(dir=target.parent, prefix=".unfinished-")
-    os.close(descriptor)
     try:
-        shutil.copy2(source, unfinished, follow_symlinks=False)
+        with os.fdopen(descriptor, "wb") as copy:
+            shutil.copyfileobj(source, copy)
+        Path(unfinished).chmod(found.st_mode & 0o777)
+        os.utime(unfinished, ns=(found.st_atime_ns, found.st_mtime_ns))
         Path(unfinished).replace(target)
     except OSError:
         Path(unfinished).unlink(missing_ok=True)

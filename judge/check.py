@@ -14,7 +14,7 @@ import torch
 
 from judge import __version__, rules
 from judge.caches import log_folder, submission_cache
-from judge.case import Case
+from judge.case import HIDDEN_SUITE, Case
 from judge.check_report import (
     CHECK_SCHEMA_VERSION,
     FAILURES,
@@ -73,8 +73,7 @@ def check(plan: CheckPlan, progress: CheckProgress) -> CheckReport:
     run = _Check(plan, progress)
     interrupted = False
     try:
-        run.call_cases()
-        run.compile_kernels()
+        run.check_cases()
     except KeyboardInterrupt:
         interrupted = True
     finally:
@@ -104,6 +103,8 @@ class _Check:
         self._cases: list[CheckedCase] = []
         self._kernels: list[KernelReport] = []
         self._launched: dict[str, Launched] = {}
+        self._compiled: dict[str, Compiled | CheckFailure] = {}
+        self._by_form: dict[_Form, Checked | CheckFailure] = {}
         safe = re.sub(r"[^\w.-]", "_", plan.submission.name)[:60]
         name = f"{self._created:%Y%m%dT%H%M%S}-{os.getpid()}-check-{safe}.log"
         self._log = ChildLog(log_folder() / name)
@@ -118,16 +119,27 @@ class _Check:
         self._session = CheckSession(plan.submission, options, plan.limits, self._log)
         self._session.start()
 
-    def call_cases(self) -> None:
-        """Make the dry calls of every case, and learn which kernels there are.
+    def check_cases(self) -> None:
+        """Call every case and compile every kernel; the hidden cases come when all else is kept."""
+        cases = self._plan.cases
+        hidden = [one for one in cases if one[0] == HIDDEN_SUITE]
+        self._call([one for one in cases if one not in hidden])
+        self._compile_kernels()
+        if hidden:
+            self._session.seal_cache()
+            self._call(hidden)
+            self._compile_kernels()
+
+    def _call(self, some: Sequence[tuple[str, Case]]) -> None:
+        """Make the dry calls of some cases, and learn which kernels there are.
 
         Cases that look the same from outside share one call. Where nothing imports TileLang, the
         smallest case alone is called: there is no kernel to find in the others.
         """
         cases = self._plan.cases
         only = min((_form(case) for _, case in cases), key=lambda form: form[0] * form[1])
-        by_form: dict[_Form, Checked | CheckFailure] = {}
-        for number, (suite, case) in enumerate(cases, start=1):
+        by_form = self._by_form
+        for number, (suite, case) in enumerate(some, start=len(self._cases) + 1):
             form = _form(case)
             self._progress.message(f"{number}/{len(cases)} {case.name} · dry call")
             if form not in by_form:
@@ -138,9 +150,9 @@ class _Check:
                     by_form[form] = self._called(case, by_form)
             self._cases.append(self._checked(suite, case, by_form[form]))
 
-    def compile_kernels(self) -> None:
-        """Compile every kernel, as many at a time as there are cores."""
-        keys = list(self._launched)
+    def _compile_kernels(self) -> None:
+        """Compile every kernel that is not yet, as many at a time as there are cores."""
+        keys = [key for key in self._launched if key not in self._compiled]
         for number, key in enumerate(keys):
             launched = self._launched[key]
             self._progress.message(f"{number}/{len(keys)} kernels compiled · {launched.name}")
@@ -148,9 +160,7 @@ class _Check:
                 done = self._session.compile(key, keys[number + 1 :], launched.case)
             except CheckFailure as failure:
                 done = failure
-            self._kernels += self._reports(key, launched, done)
-        for case in self._cases:
-            self._apply_kernels(case)
+            self._compiled[key] = done
 
     def close(self) -> None:
         """End the child and its log."""
@@ -159,6 +169,10 @@ class _Check:
 
     def report(self, interrupted: bool) -> CheckReport:
         """Everything in one report."""
+        for key, done in self._compiled.items():
+            self._kernels += self._reports(key, self._launched[key], done)
+        for case in self._cases:
+            self._apply_kernels(case)
         plan, (word, detail) = self._plan, self._rules
         return CheckReport(
             schema_version=CHECK_SCHEMA_VERSION,

@@ -53,6 +53,7 @@ class CheckSession:
     def __init__(
         self, submission: Submission, options: ChildOptions, limits: CheckLimits, log: ChildLog
     ) -> None:
+        self._keeps_cache = True
         self._submission = submission
         self._options = options
         self._limits = limits
@@ -64,7 +65,9 @@ class CheckSession:
 
     def start(self) -> None:
         """Start the child without waiting for it."""
-        self._child = Child(self._submission, self._options, self._log)
+        self._child = Child(
+            self._submission, self._options, self._log, keeps_cache=self._keeps_cache
+        )
 
     def check(self, case: Case) -> Checked:
         """Make the dry calls of a case. Raises CheckFailure."""
@@ -85,6 +88,12 @@ class CheckSession:
             if failure.verdict is not CheckVerdict.CRASH or not beside:
                 raise
         return self._compile(kernel, [], launched_by)
+
+    def seal_cache(self) -> None:
+        """Keep what was compiled so far, and nothing from here on: hidden cases come next."""
+        self._keeps_cache = False
+        if self._child is not None:
+            self._child.seal_cache()
 
     def close(self) -> None:
         """End the child."""

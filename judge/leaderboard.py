@@ -23,11 +23,15 @@ AnyBaseline = Baseline | BriefBaseline
 
 @dataclass(frozen=True)
 class Cell:
-    """What a board shows of one timed case; score and median in ms are None where there is none."""
+    """What a board shows of one timed case; score and median in ms are None where there is none.
+
+    hidden: whether the case is of the hidden suite, so that its time is for assistants alone.
+    """
 
     verdict: Verdict
     score: float | None
     median_ms: float | None
+    hidden: bool = False
 
 
 @dataclass(frozen=True)
@@ -248,7 +252,12 @@ def _row(who: Participant, attempt: Attempt, graded: Graded | None, by: str) -> 
         total=record.score.total,
         scores={s.suite: s.score for s in record.score.suites},
         cells={
-            name: Cell(r.verdict, r.score, r.timing.median_ms if r.timing else None)
+            name: Cell(
+                verdict=r.verdict,
+                score=r.score,
+                median_ms=r.timing.median_ms if r.timing else None,
+                hidden=r.suite == HIDDEN_SUITE,
+            )
             for name, r in named
             if r.case.timed
         },

@@ -11,6 +11,7 @@ from judge.verdict import Rules
 FORBIDDEN_MODULES = frozenset(
     {"reference", "references", "judge", "flash_qla", "fla", "flashinfer"}
 )
+LAB_MODULE = "references.torch_gdr"
 _IMPORT_CALLS = frozenset({"import_module", "__import__"})
 
 
@@ -45,13 +46,15 @@ def judge_loaded(
 ) -> tuple[Rules, str]:
     """Add to what the source says what the child saw while the submission ran.
 
-    forbidden: modules loaded that the rules forbid. tilelang_launches: TileLang kernels that the
+    forbidden: modules loaded that the rules forbid; no other name is repeated, as a hostile child
+    could put into one what it has seen. tilelang_launches: TileLang kernels that the
     untimed calls of a child have launched so far, this one's included (a CUDA graph captured for an
     earlier case may serve again); none breaks the rule on CUDA, where the work would be done.
     """
     rules, _ = scanned
-    if rules is Rules.OK and forbidden:
-        return Rules.FORBIDDEN_IMPORT, f"loaded {', '.join(forbidden)} while it ran"
+    known = [name for name in forbidden if name in (*FORBIDDEN_MODULES, LAB_MODULE)]
+    if rules is Rules.OK and known:
+        return Rules.FORBIDDEN_IMPORT, f"loaded {', '.join(known)} while it ran"
     if rules is Rules.OK and on_cuda and tilelang_launches == 0:
         return Rules.NO_TILELANG, "a call launched no TileLang kernel"
     return scanned

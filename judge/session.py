@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from judge import rules
 from judge.audit import Answers, fresh_seed
-from judge.case import Case
+from judge.case import HIDDEN_SUITE, Case
 from judge.checking import worst_of
 from judge.child.log import ChildLog
 from judge.child.process import Child, ChildError, ChildOptions
@@ -44,6 +44,8 @@ from judge.witness import Repetition
 class Session:
     """Judges cases with one submission.
 
+    From its first hidden case on, nothing that its children leave in their cache is kept: one of a
+    later run, or of another participant's equal submission, could print it in a public case.
     progress is told the phase that begins: start, import, prepare, first call, run, check.
     strict: the protocol for hostile code, else the lab's own. at_rest: told whether something is
     being timed, as `Bench.at_rest` is.
@@ -68,6 +70,7 @@ class Session:
         self._progress = progress
         self._strict = strict
         self._at_rest = at_rest
+        self._seen_hidden = False
         self._child: Child | None = None
         self._greeting: Reply | None = None
         self._loaded = False
@@ -76,7 +79,9 @@ class Session:
     def start(self) -> None:
         """Start the child without waiting for it, so that it gets ready meanwhile."""
         if self._child is None:
-            self._child = Child(self._submission, self._options, self._log)
+            self._child = Child(
+                self._submission, self._options, self._log, keeps_cache=not self._seen_hidden
+            )
             self._greeting = None
             self._loaded = False
 
@@ -105,6 +110,10 @@ class Session:
         """
         outcome = Outcome()
         self._log.heading(f"{suite}/{case.name}")
+        if suite == HIDDEN_SUITE and not self._seen_hidden:
+            self._seen_hidden = True
+            if self._child is not None:
+                self._child.seal_cache()
         try:
             self._try(case, seed, count, answers, terms, outcome)
         except TrialOver as verdict:

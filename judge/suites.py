@@ -13,7 +13,7 @@ from pathlib import Path
 
 import yaml
 
-from judge.case import Case, Suite
+from judge.case import HIDDEN_SUITE, Case, Suite
 from judge.yamlfile import CaseFileError, YamlFile, shown, suggestion
 
 GATES = ("random_decay", "mixed", "no_decay", "hard_forget")
@@ -49,8 +49,10 @@ def load_suites(paths: Iterable[Path | str]) -> list[Suite]:
 def select_cases(
     suites: Sequence[Suite], suite_names: Sequence[str] = (), case_names: Sequence[str] = ()
 ) -> list[tuple[Suite, Case]]:
-    """The cases asked for, with their suites, in the files' order; every one where none is named.
+    """The cases asked for, with their suites; every one where none is named.
 
+    They are in the files' order, but for hidden ones, which come last: a child that has seen one
+    could tell of it in any later case.
     Suites and cases add up: a case is chosen where it or its suite is named. Raises CaseFileError
     for a name that no suite or case has.
     """
@@ -67,7 +69,7 @@ def select_cases(
     everything = not suite_names and not case_names
     return [
         (suite, case)
-        for suite in suites
+        for suite in sorted(suites, key=lambda suite: suite.name == HIDDEN_SUITE)
         for case in suite.cases
         if everything or suite.name in suite_names or case.name in case_names
     ]

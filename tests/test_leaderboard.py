@@ -21,7 +21,7 @@ from judge.store.store import Attempt, Graded, Store
 from judge.timing import summarize
 from judge.uploads import Place, Upload
 from judge.verdict import Rules, Verdict
-from judge.views.board import boards_csv, markdown, print_boards
+from judge.views.board import boards_csv, boards_json, markdown, print_boards
 from tests.make_record import (
     PUBLIC,
     make_case,
@@ -156,10 +156,21 @@ def test_failed_cases_show_their_verdict_and_hidden_ones_no_name() -> None:
     (cells,) = csv.DictReader(io.StringIO(boards_csv([board])))
     assert cells[f"{CASES[0].name} verdict"] == "CRASH"
     assert cells["h1 median_ms"] == "1.000000"
+    assert '"median_ms": 1.0' in boards_json([board])
+    for text in (markdown([board]), _printed([board])):
+        assert "50.00" in text
+        assert "1.000 ms" not in text
     assert cells["correctness untimed"] == "0/1 WRONG"
     for text in (markdown([board]), _printed([board]), boards_csv([board])):
         assert "CRASH" in text
         assert "secret" not in text
+
+
+def test_table_and_markdown_give_the_times_of_public_cases() -> None:
+    results = [make_result("public", CASES[0], median_ms=1.0, score=50.0)]
+    (board,) = boards_of({"a": [make_record([make_suite("public", CASES[:1], 0.6)], results)]})
+    for text in (markdown([board]), _printed([board])):
+        assert "50.00 1.000 ms" in " ".join(text.split())
 
 
 def test_an_incomplete_suite_has_no_rank() -> None:

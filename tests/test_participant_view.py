@@ -57,6 +57,15 @@ def test_no_output_tells_what_a_hidden_case_is() -> None:
     assert "cases are meant for TileLang 0.1.9" in text
 
 
+def test_a_case_after_a_hidden_one_has_no_detail() -> None:
+    record = whole()
+    late = make_result("public", OTHER, verdict=Verdict.CRASH, detail="RuntimeError: 4321")
+    early = make_result("public", KNOWN, verdict=Verdict.CRASH, detail="RuntimeError: early")
+    shown = participant_view(replace(record, results=[early, *record.results, late]))
+    assert [result.detail for result in shown.results] == ["RuntimeError: early", "", "", "", ""]
+    assert shown.results[-1].verdict is Verdict.CRASH
+
+
 def test_times_of_others_at_hidden_cases_are_left_out() -> None:
     def rival(case: str) -> RivalResult:
         return RivalResult(case, "fla", "full_forward", "1", Verdict.PASS, "", "t100", None, True)

@@ -203,6 +203,7 @@ def test_rules_add_what_was_seen_while_it_ran() -> None:
         Rules.FORBIDDEN_IMPORT,
         "loaded fla while it ran",
     )
+    assert judge_loaded(ok, ["fla.t4321"], 1, on_cuda=True) == ok  # no module that a child can name
     scanned = (Rules.FORBIDDEN_IMPORT, "s.py:1 imports fla")
     assert judge_loaded(scanned, [], 0, on_cuda=True) == scanned
 

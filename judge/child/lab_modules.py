@@ -7,10 +7,10 @@ from types import ModuleType
 
 import torch
 
+from judge.rules import LAB_MODULE
 from reference.chunked import chunked_forward
 
-LAB_PACKAGE = "references"
-LAB_MODULE = f"{LAB_PACKAGE}.torch_gdr"
+LAB_PACKAGE = LAB_MODULE.partition(".")[0]
 
 
 def install_lab_modules() -> None:

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from judge.child.lab_modules import LAB_MODULE, LAB_PACKAGE, reference_was_called
+from judge.child.lab_modules import LAB_PACKAGE, reference_was_called
 from judge.child.protocol import Failed
-from judge.rules import FORBIDDEN_MODULES
+from judge.rules import FORBIDDEN_MODULES, LAB_MODULE
 
 FUNCTION = "gdn_prefill_forward"
 PACKAGE = "student"

@@ -129,10 +129,21 @@ def followed_by_profiler() -> bool:
 
 
 class Child:
-    """A live process that holds one submission."""
+    """A live process that holds one submission.
 
-    def __init__(self, submission: Submission, options: ChildOptions, log: ChildLog) -> None:
+    keeps_cache: whether what it compiles is kept for later children of that submission.
+    """
+
+    def __init__(
+        self,
+        submission: Submission,
+        options: ChildOptions,
+        log: ChildLog,
+        *,
+        keeps_cache: bool = True,
+    ) -> None:
         self._digest = submission.digest
+        self._keeps_cache = keeps_cache
         self._sandbox = options.sandbox
         # under bubblewrap the sandbox's first process adopts orphans; a profiler's are its own
         self._adopts = self._sandbox.confined and not isolated(self._sandbox)
@@ -233,6 +244,15 @@ class Child:
         else:
             signal_all(self._processes, signal.SIGSTOP if paused else signal.SIGCONT)
 
+    def seal_cache(self) -> None:
+        """Keep what the child has compiled so far, and nothing that it writes from here on."""
+        self.pause(True)
+        try:
+            self._save_cache()
+        finally:
+            self._keeps_cache = False
+            self.pause(False)
+
     def close(self) -> None:
         """Ask the child to end, then make sure."""
         if self._process is not None and self._process.poll() is None:
@@ -246,7 +266,8 @@ class Child:
         self.kill()
 
     def kill(self) -> None:
-        """End the child and all that it started at once; keep its cache, remove its folder."""
+        """End the child and all that it started at once; keep its cache, unless that was sealed;
+        remove its folder."""
         if self._watch is not None:
             self._watch.stop()
         ended = True
@@ -263,15 +284,18 @@ class Child:
             self._log_thread.join(_EXIT_WAIT_S)
         if not ended:
             return
-        uid = self._account.uid if self._account else None
-        if self._cache.is_dir():
-            save_submission_cache(self._digest, self._cache, uid)
+        self._save_cache()
         remove(self._folder)
         if self._account is not None:
             for path in self._account.leftovers():
                 remove(path)
             self._account.release()
             self._account = None
+
+    def _save_cache(self) -> None:
+        if self._keeps_cache and self._cache.is_dir():
+            uid = self._account.uid if self._account else None
+            save_submission_cache(self._digest, self._cache, uid)
 
     def _make_folder(self, submission: Submission, options: ChildOptions) -> Path:
         """Fill the child's folder; the folder of the judge's kernels in it."""

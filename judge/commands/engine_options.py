@@ -15,6 +15,7 @@ import torch
 
 from judge.bench import Plan
 from judge.caches import TARGET_VARIABLES
+from judge.case import HIDDEN_SUITE
 from judge.commands.run_options import machine, say
 from judge.engines.cluster_file import ClusterError
 from judge.engines.clusters import Cluster, elsewhere, own_workers
@@ -171,9 +172,11 @@ def compile_stage(plan: Plan, lanes: list[LaneDevice], jobs: int | None) -> Comp
     """Where kernels are compiled before a lane gets them; None where that would gain nothing.
 
     On a GPU machine that needs cores that no lane is pinned to, lest it disturb what is timed. On a
-    CPU a single worker of low priority finds out which submissions do not compile.
+    CPU a single worker of low priority finds out which submissions do not compile. It gets no
+    hidden case, of which nothing would be kept.
     """
-    if shutil.which("nvcc") is None or installed_version("tilelang") is None:
+    cases = [(suite, case) for suite, case in plan.cases if suite != HIDDEN_SUITE]
+    if not cases or shutil.which("nvcc") is None or installed_version("tilelang") is None:
         return None
     if plan.device.type == "cpu":
         cores, profile = [()], PROFILES[DEFAULT_PROFILE]
@@ -184,7 +187,7 @@ def compile_stage(plan: Plan, lanes: list[LaneDevice], jobs: int | None) -> Comp
             return None
         workers = max(1, min(len(spare) // CORES_PER_COMPILER, jobs or len(spare)))
         cores, profile = divided(spare, workers), _profile(plan)
-    setup = CompileSetup(list(plan.cases), profile, plan.child.sandbox)
+    setup = CompileSetup(cases, profile, plan.child.sandbox)
     return CompileStage(setup, cores)
 
 

@@ -1,4 +1,7 @@
-"""Boards as tables, Markdown, CSV and JSON; whatever a participant wrote goes in as plain text."""
+"""Boards as tables, Markdown, CSV and JSON; whatever a participant wrote goes in as plain text.
+
+Table and Markdown may be published and give no time of a hidden case; CSV and JSON give all.
+"""
 
 from __future__ import annotations
 
@@ -161,9 +164,10 @@ def _score(value: float | None, none: str = _NONE) -> str:
 def _cell(cell: Cell | None) -> str:
     if cell is None:
         return _NONE
-    if cell.median_ms is None:
+    if cell.median_ms is None or (cell.hidden and cell.score is None):
         return cell.verdict.value
-    return f"{_score(cell.score)}  {cell.median_ms:.3f} ms"
+    score = _score(cell.score)
+    return score if cell.hidden else f"{score}  {cell.median_ms:.3f} ms"
 
 
 def _three(cell: Cell | None) -> list[str]:

@@ -13,15 +13,20 @@ def participant_view(record: Record) -> Record:
     """The record with its hidden cases called h1, h2, … in the order in which they ran.
 
     They lose shape, detail, errors, times and all else that tells what they are; the log, which
-    names them, loses its path. A record without hidden cases comes back as it is.
+    names them, loses its path. So do later cases lose their detail, since the child that ran them
+    had seen a hidden one. A record without hidden cases comes back as it is.
     """
     hidden = {result.case.name for result in record.results if result.suite == HIDDEN_SUITE}
     if not hidden:
         return record
-    results = [
-        _shown(result, name) if result.suite == HIDDEN_SUITE else result
-        for name, result in zip(case_names(record), record.results, strict=True)
-    ]
+    results: list[CaseResult] = []
+    seen = False
+    for name, result in zip(case_names(record), record.results, strict=True):
+        if result.suite == HIDDEN_SUITE:
+            seen = True
+            results.append(_shown(result, name))
+        else:
+            results.append(replace(result, detail="") if seen else result)
     notes = [note for note in record.notes if not any(name in note for name in hidden)]
     return replace(
         record,
