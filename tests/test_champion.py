@@ -42,9 +42,7 @@ CASE = Case(
 
 @cache
 def champion() -> ModuleType:
-    tilelang = pytest.importorskip("tilelang")
-    if not hasattr(tilelang.language, "wgmma_gemm"):
-        pytest.skip(f"needs T.wgmma_gemm, which TileLang {tilelang.__version__} does not have")
+    pytest.importorskip("tilelang")
     spec = importlib.util.spec_from_file_location("champion", SUBMISSION)
     module = importlib.util.module_from_spec(spec)
     sys.modules["champion"] = module
