@@ -39,8 +39,8 @@ output is written after the next chunk's first product is on its way. That takes
 thread in the state groups (S 64, its rounding 32, accumulators and operands of 16 to 32 each);
 with 200 ptxas makes every product wait for the one before. P's group has 64, the last 32.
 
-Needs TileLang 0.1.15; 0.1.9 does not take its loops. In 0.1.15 T.copy by ldmatrix reads the first of
-several stages always, so V has a tile of its own for each stage.
+Needs TileLang 0.1.15; 0.1.9 does not take its loops. In 0.1.15 T.copy by ldmatrix always reads the
+first of several stages, so V has a tile of its own for each stage.
 """
 
 from collections.abc import Callable, Sequence
