@@ -39,6 +39,7 @@ from judge.record import (  # noqa: E402
 )
 from judge.roster import Card, Participant  # noqa: E402
 from judge.scoring import result_score, score_run  # noqa: E402
+from judge.store.schema import StoreError  # noqa: E402
 from judge.store.store import Store  # noqa: E402
 from judge.suites import load_suites  # noqa: E402
 from judge.timing import summarize  # noqa: E402
@@ -177,9 +178,15 @@ def once(arguments: list[str]) -> tuple[float, float]:
     "--site", type=click.Path(path_type=Path), help="Also write the site, to this folder."
 )
 def main(store_file: Path, participants: int, tries: int, site: Path | None) -> None:
-    """Make the store and print how long it takes to read."""
+    """Make the store and print how long it takes to read. Neither it nor the site may be there."""
+    for path in (store_file, site):
+        if path is not None and path.exists():
+            raise click.UsageError(f"{path} is there already; name one that is not")
     start = time.perf_counter()
-    fill(store_file, participants, tries)
+    try:
+        fill(store_file, participants, tries)
+    except StoreError as error:
+        raise click.UsageError(str(error)) from None
     size = store_file.stat().st_size / 2**20
     click.echo(
         f"{participants * tries} results, {size:.0f} MiB, made in "

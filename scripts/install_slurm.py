@@ -247,7 +247,7 @@ def ask(files: Files, *command: str) -> str | None:
 def stop(files: Files) -> None:
     """End the daemons, the jobs' first, and remove what they left."""
     if not files.marker.is_file():
-        sys.exit(f"{files.folder} holds no cluster of this script")
+        sys.exit(f"{files.folder} holds no cluster of this script; name its own (--folder)")
     if running(files, "slurmctld"):
         cancel_jobs(files)
     for daemon in reversed(DAEMONS):

@@ -122,9 +122,15 @@ def main(store: Path, number: int, json_file: Path | None) -> None:
     """Print how busy the lanes of a run were that wrote to STORE."""
     log = run_log_path(store)
     try:
-        use = use_of(runs_of(log.read_text(encoding="utf-8").splitlines())[number])
-    except (OSError, IndexError, KeyError, ValueError) as error:
-        raise click.ClickException(f"{log}: {type(error).__name__}: {error}") from None
+        runs = runs_of(log.read_text(encoding="utf-8").splitlines())
+    except (OSError, ValueError) as error:
+        raise click.UsageError(f"{log}: no run log ({error}); name a store of `grade`") from None
+    if not -len(runs) <= number < len(runs):
+        raise click.UsageError(f"{log}: there are {len(runs)} runs; --run counts them from 0")
+    try:
+        use = use_of(runs[number])
+    except (KeyError, ValueError) as error:
+        raise click.ClickException(f"{log}: run {number} is not whole: {error}") from None
     states = ", ".join(f"{count} {state}" for state, count in use.states.items())
     click.echo(
         f"{use.begin['device']}, {len(use.lanes)} lanes, {use.begin['cases']} cases: {states}"

@@ -116,6 +116,7 @@ def test_last_step_of_csoj_exits_with_0_whatever_the_verdict(tmp_path: Path) -> 
         (("--baseline", "checkpoints"), "use --baseline reference"),
         (("--baseline", "live"), "public implementations need a CUDA device"),
         (("calibrate", "--device", "cpu"), "calibrate: public implementations need a CUDA device"),
+        (("check", "submissions/starter", "--store", "/proc/s"), "/proc/s: unable to open"),
         (("--baseline", "no_such_file.yaml"), "no_such_file.yaml: "),
         (("--repetitions", "0"), "--repetitions"),
         (("--warmup", "-1"), "--warmup"),

@@ -98,6 +98,9 @@ def check_command(
         limits=CheckLimits(compile=timeout),
         sandbox=contained,
     )
+    if store_file is not None:  # one that cannot be opened is told before the work, not after
+        with usage_errors(), open_store(store_file, must_exist=False):
+            pass
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     progress = TerminalProgress(Console(stderr=True))
     try:
