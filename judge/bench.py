@@ -187,8 +187,9 @@ class Bench:
         with self.alone(*paused):
             self._null.prepare(case, self._plan.seed)
         floor = floor_ms(case, self._ceilings) if self._ceilings else None
-        allowance = ALLOWANCES[self._plan.device.type]
-        return Terms(self._null, allowance, floor, self._quiet_ms.get(case.name))
+        kind = self._plan.device.type
+        quiet_ms = self._quiet_ms.get(case.name)
+        return Terms(self._null, ALLOWANCES[kind], floor, quiet_ms, warm=kind == "cuda")
 
     def measure_quiet_machine(self) -> str:
         """Run the null submission alone, once, before any submission has been loaded.

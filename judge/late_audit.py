@@ -3,7 +3,8 @@
 Which repetitions a submission leaves undone nobody can foresee, and a few audits at random miss a
 submission that leaves half of them undone often enough. So some more results are fetched, at places
 that depend on nothing the submission does. Those whose claims turn out to be no longer than the
-median, as a skipped call's must be to gain anything, are compared.
+median, as a skipped call's must be to gain anything, are compared; those that were paired with the
+null submission are compared whatever they claim.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ class LateAudits:
         self._kept.append(_Kept(step, digest, trial.fetch("last", step.label, case), claimed_ms))
 
     def audit(self, trial: Trial, answers: Answers, median_ms: float) -> None:
-        """Compare the untimed results, and the timed ones that claim no more than the median.
+        """Compare the paired results, and others that claim no more than the median.
 
         Raises TrialOver where a result is wrong.
         """
-        due = [kept for kept in self._kept if not kept.step.timed or kept.claimed_ms <= median_ms]
+        due = [kept for kept in self._kept if kept.step.paired or kept.claimed_ms <= median_ms]
         if not due:
             return
         for kept, answer in zip(due, answers.later([one.step.seed for one in due]), strict=True):

@@ -180,7 +180,7 @@ class Rivals:
 
     def _time(self, rival: _Rival, samples: list[float]) -> None:
         def one_call() -> None:
-            samples.append(rival.session.repeat(warm=True).claimed_ms)
+            samples.append(rival.session.repeat().claimed_ms)
 
         if rival.right:
             self._guarded(rival, one_call)

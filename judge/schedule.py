@@ -10,17 +10,14 @@ from judge.case import Case
 from judge.repetitions import Repetitions
 from judge.witness import Allowance
 
-_AUDITED_COLD_CALLS = 2
-
 
 @dataclass(frozen=True)
 class Step:
     """One repetition to ask for.
 
     timed: whether it counts. answer: what its result is compared with at once. late: whether its
-    result is fetched and may be compared when the run is over. warm: whether a call with the old
-    contents comes first, where the device has such. paired: whether one of the null submission
-    comes before it.
+    result is fetched and may be compared when the run is over. warm: whether, on CUDA, a call with
+    the old contents comes first. paired: whether a repetition of the null submission does.
     """
 
     label: str
@@ -38,29 +35,33 @@ def schedule(
 ) -> list[Step]:
     """The repetitions of a case, audits where nobody can foresee them and at the last timed one.
 
-    allowance: says which are paired with one of the null submission. Where those are cold calls,
-    they must agree with the others: a submission that skips the warming call could deny as much of
-    the timed one.
+    allowance: says how many timed repetitions are paired with one of the null submission, and how
+    many of those are audited.
     """
     if not case.timed:
         return _untimed(answers)
     chance = random.SystemRandom()
     steps = _timed(count, answers, chance)
-    if allowance is not None and not allowance.cold:
-        steps[: allowance.pairs] = [replace(one, paired=True) for one in steps[: allowance.pairs]]
-    others = []
+    if allowance is not None:
+        _pair(steps, allowance, chance)
     if (answer := answers.surprise) is not None:
-        label = f"call with gate {answer.gate}"
-        others.append(Step(label, False, answer.seed, answer.gate, answer))
-    if allowance is not None and allowance.cold:
-        late = chance.sample(range(allowance.pairs), min(_AUDITED_COLD_CALLS, allowance.pairs))
-        others += [
-            Step(f"cold call {n + 1}", False, fresh_seed(), late=n in late, warm=False, paired=True)
-            for n in range(allowance.pairs)
-        ]
-    for step in others:
+        step = Step(f"call with gate {answer.gate}", False, answer.seed, answer.gate, answer)
         steps.insert(chance.randrange(len(steps)), step)
-    return [Step(f"warm-up {n + 1}", False, fresh_seed()) for n in range(count.warmup)] + steps
+    warm_ups = range(1, count.warmup + 1)
+    return [Step(f"warm-up {n}", False, fresh_seed(), warm=False) for n in warm_ups] + steps
+
+
+def _pair(steps: list[Step], allowance: Allowance, chance: random.Random) -> None:
+    """Pair some with the null submission, and audit some of these whatever they claim.
+
+    A submission that behaves itself only where its neighbour was just heard must then have its
+    results right there too.
+    """
+    paired = chance.sample(range(len(steps)), min(allowance.pairs, len(steps)))
+    for place in paired:
+        steps[place] = replace(steps[place], paired=True)
+    for place in [n for n in paired if steps[n].answer is None][: allowance.audited]:
+        steps[place] = replace(steps[place], late=True)
 
 
 def _timed(count: Repetitions, answers: Answers, chance: random.Random) -> list[Step]:

@@ -30,6 +30,8 @@ from judge.child.protocol import (
     Repeated,
     Reply,
     Run,
+    Warm,
+    Warmed,
 )
 from judge.lab_protocol import run_lab_protocol
 from judge.record import CaseResult
@@ -145,14 +147,16 @@ class Session:
             trial.ask(Call(), Called, "first call", self._limits.first_call)
         self.repeat()  # the first one also sets up what the later ones use
 
-    def repeat(self, *, warm: bool = False) -> Repetition:
+    def repeat(self) -> Repetition:
         """One repetition with fresh contents, whose result nobody looks at. Raises ChildError.
 
-        warm: whether on CUDA a call with the old contents comes first.
+        On CUDA a call with the old contents comes first, as in a submission's repetitions.
         """
         with self._no_trial():
             trial = self._trial(Outcome())
-            request = Repeat(fresh_seed(), None, warm=warm)
+            if self._options.device != "cpu":
+                trial.ask(Warm(), Warmed, "run beside", self._limits.run)
+            request = Repeat(fresh_seed(), None)
             reply = trial.ask(request, Repeated, "run beside", self._limits.run)
             return repetition_of(trial, reply)
 

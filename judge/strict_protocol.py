@@ -9,7 +9,7 @@ from typing import Protocol as Interface
 
 from judge.audit import Answers
 from judge.case import Case
-from judge.child.protocol import Repeat, Repeated
+from judge.child.protocol import Repeat, Repeated, Warm, Warmed
 from judge.late_audit import LateAudits
 from judge.record import Audit
 from judge.repetitions import Repetitions
@@ -32,6 +32,9 @@ class Terms:
 
     floor_ms: the least that a call can take on this device. quiet_ms: what a repetition of the null
     submission takes beside its call while no submission has run. None where they are not known.
+    warm: whether a call with the old contents comes before each but the warm-ups: on CUDA, where a
+    launch would else be timed with cold caches, tens of microseconds later than in the lab's loop.
+    The seed of the new contents is sent when that call has ended; then the judge's clock starts.
     beside: called before every timed repetition, so that something else is timed in turns with it.
     """
 
@@ -39,6 +42,7 @@ class Terms:
     allowance: Allowance
     floor_ms: float | None = None
     quiet_ms: float | None = None
+    warm: bool = False
     beside: Callable[[], None] | None = None
 
 
@@ -69,8 +73,11 @@ def run_strict_protocol(
         if step.timed and terms is not None and terms.beside is not None:
             terms.beside()
         null = _null_repetition(trial, terms) if step.paired else None
-        warm = step.warm and not (seen and seen[-1].claimed_ms > _SLOW_MS)
-        request = Repeat(step.seed, step.gate, warm)
+        is_slow = bool(seen) and seen[-1].claimed_ms > _SLOW_MS
+        if step.warm and not is_slow and terms is not None and terms.warm:
+            trial.ask(Warm(), Warmed, "run", limit_s, left_s=limit_s - spent_s)
+            spent_s += trial.answered_s
+        request = Repeat(step.seed, step.gate)
         reply = trial.ask(request, Repeated, "run", limit_s, left_s=limit_s - spent_s)
         spent_s += trial.answered_s
         if reply.problem:

@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -22,7 +22,7 @@ from judge.case import Case
 from judge.child.log import ChildLog
 from judge.device import gpu_identity
 from judge.gpu_lock import gpu_lock
-from judge.record import CaseResult
+from judge.record import CaseResult, Witness
 from judge.repetitions import Repetitions
 from judge.session import Session
 from judge.submission import find_submission
@@ -55,7 +55,7 @@ _COUNT = {"cpu": Repetitions(1, 12), "gpu": Repetitions(5, 40)}
 # On a CPU enough pairs that their median counts, and then less needs to be let pass.
 _ON_CPU = replace(ALLOWANCES["cpu"], pairs=12, rest_ms=5.0, rest_share=1.0)
 _ALLOWANCES = {"cpu": _ON_CPU, "gpu": ALLOWANCES["cuda"]}
-# On a CPU what a run on a GPU has, and more late audits in place of the cold calls: a trick that
+# On a CPU what a run on a GPU has, and more late audits in place of the paired ones: a trick that
 # escapes once in thirty runs would fail the tests as often.
 _AUDITS = {"cpu": replace(AUDITS["cuda"], quick=8), "gpu": AUDITS["cuda"]}
 _MEMORY_GIB = 12.0
@@ -233,6 +233,10 @@ def survivors(mark: str) -> list[str]:
     return found
 
 
+def _figures(witness: Witness | None) -> dict[str, float | None] | None:
+    return None if witness is None else asdict(witness)
+
+
 def _note(entry: Entry, device: str, trial: Trial) -> None:
     """Add a line on the first case to the file that GDN_ADVERSARY_RESULTS names, if any."""
     path = os.environ.get(RESULTS_VARIABLE)
@@ -248,6 +252,7 @@ def _note(entry: Entry, device: str, trial: Trial) -> None:
         "detail": trial.results[0].detail.replace(f"{ROOT}/", ""),
         "rules": str(trial.rules[0]),
         "rules_detail": trial.rules[1],
+        "witness": [_figures(result.witness) for result in trial.results],
         "device": name,
         "torch": torch.__version__,
         "date": datetime.now(UTC).date().isoformat(),

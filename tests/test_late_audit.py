@@ -67,11 +67,11 @@ def test_timed_results_are_compared_where_they_claim_no_more_than_the_median() -
     assert [audit.seed for audit in trial.outcome.audits] == [100, 102]
 
 
-def test_untimed_results_are_compared_whatever_they_claim() -> None:
+def test_paired_results_are_compared_whatever_they_claim() -> None:
     trial, late = RecordingTrial(), LateAudits()
-    late.keep(trial, CASE, Step("cold call 3", False, 7), "d", 99.0)
+    late.keep(trial, CASE, Step("repetition 3", True, 7, paired=True), "d", 99.0)
     late.audit(trial, answers(0), median_ms=1.0)
-    assert trial.compared == [("cold call 3", 7, "d")]
+    assert trial.compared == [("repetition 3", 7, "d")]
 
 
 def test_nothing_is_computed_where_nothing_was_kept() -> None:

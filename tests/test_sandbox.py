@@ -311,6 +311,18 @@ def test_hidden_folder_inside_a_shown_one_is_covered(
     )
 
 
+def test_compiler_that_a_variable_names_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiler = tmp_path / "gcc-15" / "bin" / "g++"
+    compiler.parent.mkdir(parents=True)
+    compiler.write_text("#!/bin/sh\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", f"ccache {compiler} -m64")
+    layers = view._layers.__wrapped__(tmp_path / "home")
+    assert str(compiler.parents[1]) in layers
+
+
 @root_only
 def test_live_children_never_share_an_account() -> None:
     first, second = take_account(), take_account()

@@ -87,13 +87,13 @@ def test_submissions_of_a_run_share_their_audits_and_runs_do_not() -> None:
 
 
 ALLOWANCE = Allowance(
-    pairs=12, cold=True, rest_ms=0.05, rest_share=0.05, cold_ms=0.06, cold_share=0.1, busy_us=30.0
+    pairs=12, audited=2, rest_ms=0.05, rest_share=0.05, apart_ms=0.06, apart_share=0.1, busy_us=30.0
 )
 NULL = Repetition(0.01, 1.01, 5.0)  # a rest of 1 ms: 0.05 + 0.05 ms are let pass
 
 
-def evidence_of(timed: Repetition, cold: Repetition | None = None) -> str:
-    pairs = [Pair(cold or timed, NULL)] * 12
+def evidence_of(timed: Repetition, paired: Repetition | None = None) -> str:
+    pairs = [Pair(paired or timed, NULL)] * 12
     return weigh([timed] * 100, pairs, ALLOWANCE, floor_ms=0.3)[1]
 
 
@@ -114,11 +114,18 @@ def test_claims_are_held_against_the_judge_s_clock(one: Repetition, evidence: st
     assert bool(said) == bool(evidence)
 
 
-def test_timed_calls_may_not_claim_much_less_than_cold_ones() -> None:
-    cold = Repetition(0.5, 1.5, 5.0)
-    assert evidence_of(Repetition(0.4, 1.4, 5.0), cold) == ""  # 0.06 + 0.05 ms are let pass
-    said = evidence_of(Repetition(0.38, 1.4, 5.0), cold)
-    assert said.startswith("claimed 0.38 ms a call after another one, and 0.5 ms without one")
+def test_calls_may_not_claim_much_less_than_those_beside_the_neighbour_s() -> None:
+    paired = Repetition(0.5, 1.5, 5.0)
+    assert evidence_of(Repetition(0.4, 1.4, 5.0), paired) == ""  # 0.06 + 0.05 ms are let pass
+    said = evidence_of(Repetition(0.38, 1.38, 5.0), paired)
+    assert said.startswith("claimed 0.38 ms a call, and 0.5 ms where a submission that does")
+
+
+def test_time_that_is_denied_only_outside_of_pairs_is_seen() -> None:
+    paired = Repetition(0.5, 1.5, 5.0)
+    assert evidence_of(Repetition(0.45, 1.54, 5.0), paired) == ""  # 0.09 ms of 0.1
+    said = evidence_of(Repetition(0.45, 1.56, 5.0), paired)
+    assert said.startswith("claimed 0.5 ms a call; the judge's clock saw 0.11 ms more")
 
 
 def test_a_machine_that_is_busy_for_a_while_delays_both_of_a_pair() -> None:
@@ -268,12 +275,19 @@ def test_answers_of_the_verdict_cases_hold_all_kinds() -> None:
     assert set(known.fixed.input_digests) >= {"q", "k", "v"}
 
 
-def test_cold_calls_are_scattered_and_neither_timed_nor_audited() -> None:
+def test_pairs_are_timed_repetitions_anywhere_and_two_of_them_are_audited() -> None:
+    places: set[int] = set()
+    for _ in range(200):
+        steps = schedule(timed_case(), Repetitions(10, 100), ANSWERS, ALLOWANCE)
+        paired = [step for step in steps if step.paired]
+        assert len(paired) == 12
+        assert all(step.timed for step in paired)
+        assert sum(step.late for step in paired) == 2
+        assert len({step.seed for step in steps}) == len(steps)
+        places |= {int(step.label.split()[1]) for step in paired}
+    assert places == set(range(1, 101))  # one is missed once in 10^9 times
+
+
+def test_all_but_the_warm_ups_follow_a_call_with_the_old_contents() -> None:
     steps = schedule(timed_case(), Repetitions(10, 100), ANSWERS, ALLOWANCE)
-    cold = [step for step in steps if not step.warm]
-    assert len(cold) == 12
-    assert sum(step.late for step in cold) == 2
-    assert [step for step in steps if step.paired] == cold
-    assert not any(step.timed or step.answer for step in cold)
-    assert all(step.warm for step in steps[:10])
-    assert len({step.seed for step in steps}) == len(steps)
+    assert [step.warm for step in steps] == [False] * 10 + [True] * 101

@@ -38,14 +38,10 @@ def time_call(
     call: Callable[[], Result],
     renew: Callable[[], None],
     device: torch.device,
-    warm: bool,
     held: Held = nullcontext,
 ) -> TimedCall:
     """Renew the inputs, then time one call on an idle device and wait until all its work ended.
 
-    On CUDA, where it is to be warm, a call with the old contents comes first, untimed: without it
-    the launch would be timed with cold caches, tens of microseconds later than in the lab's loop
-    (docs/measurements.md).
     Work that the timed call left running elsewhere than on the current stream shows in busy_us.
     held: entered for the timed call alone.
     """
@@ -53,8 +49,6 @@ def time_call(
         renew()
         milliseconds, result = _time_with_host_clock(call)
         return TimedCall(milliseconds, 0.0, result)
-    if warm:
-        call()
     renew()
     torch.cuda.synchronize()
     with held():

@@ -56,6 +56,8 @@ from judge.child.protocol import (
     Reply,
     Request,
     Run,
+    Warm,
+    Warmed,
     encode,
     receive_request,
 )
@@ -68,6 +70,7 @@ from judge.sm_budget import enter_budget
 from reference.preprocess import Preprocess, preprocess_for
 
 _PR_SET_PDEATHSIG = 1
+_AWAKE_S = 0.02  # the judge answers a Warmed at once
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -103,14 +106,16 @@ def main(channel_fd: int, settings_json: str) -> None:
     _hide_judge(settings.judge_root)
     sys.path[:0] = [str(Path(settings.folder) / PACKAGE), settings.folder]
     channel.sendall(encode(Ready()))
+    awake_s = 0.0
     while True:
         try:
-            request = receive_request(channel)
+            request = receive_request(channel, awake_s)
         except EOFError:
             return
         if isinstance(request, Close):
             return
         reply, payloads = worker.answer(request)
+        awake_s = _AWAKE_S if isinstance(reply, Warmed) else 0.0
         channel.sendall(encode(reply))
         for payload in payloads:
             channel.sendall(payload)
@@ -155,6 +160,8 @@ class Worker:
                     return self._call(), []
                 case Run():
                     return self._run(request)
+                case Warm():
+                    return self._warm(), []
                 case Repeat():
                     return self._repeat(request), []
                 case Collect():
@@ -214,6 +221,14 @@ class Worker:
         samples = torch.tensor(timed.samples_ms, dtype=torch.float64, device="cpu")
         return Ran(), [memoryview(samples.numpy()).cast("B")]
 
+    def _warm(self) -> Warmed:
+        if self._snapshot is None:
+            self._get_ready_to_repeat()
+        self._poison(self._results.pop("returned", None))
+        self._function(*self._renewal.arguments)
+        self._synchronize()
+        return Warmed()
+
     def _repeat(self, request: Repeat) -> Repeated:
         function, arguments = self._function, self._renewal.arguments
         if self._snapshot is None:
@@ -224,7 +239,6 @@ class Worker:
             lambda: function(*arguments),
             lambda: self._renewal.renew(request.gate),
             self._device,
-            request.warm,
             self._held,
         )
         problem = result_problem(timed.result, self._case, self._device)

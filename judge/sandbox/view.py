@@ -26,6 +26,7 @@ _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/sys")
 _ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime")
 _PROC = "/proc/driver/nvidia"
 _COMPILERS = ("nvcc", "gcc", "g++", "cc", "c++")
+_COMPILER_VARIABLES = ("CC", "CXX", "CUDAHOSTCXX", "NVCC_CCBIN")  # TileLang takes CXX, else CC
 _TOOLKIT_VARIABLES = ("CUDA_HOME", "CUDA_PATH")
 _PACKAGES = ("torch", "tilelang", "triton", "tvm_ffi", "numpy", "msgspec")
 _TEMPORARY = ("/dev/shm", "/tmp")
@@ -116,7 +117,8 @@ def _readable() -> Iterator[Path]:
     listed = [os.environ.get(name, "") for name in ("LD_LIBRARY_PATH", READABLE_VARIABLE)]
     listed += [os.environ.get(name, "") for name in _TOOLKIT_VARIABLES]
     paths += [Path(entry) for value in listed for entry in value.split(os.pathsep) if entry]
-    for name in _COMPILERS:
+    named = " ".join(os.environ.get(name, "") for name in _COMPILER_VARIABLES)
+    for name in (*_COMPILERS, *named.split()):
         found = shutil.which(name)
         if found is not None:
             paths.append(Path(found))

@@ -39,7 +39,8 @@ while not isinstance(request := receive_request(channel), Close):
 
 if _MARK not in os.environ:
     os.environ[_MARK] = "1"
-    os.execv(sys.executable, [sys.executable, "-P", "-c", _PROGRAM, *sys.argv[1:]])
+    program = f"import sys; sys.path[:] = {sys.path!r}\n{_PROGRAM}"
+    os.execv(sys.executable, [sys.executable, "-P", "-c", program, *sys.argv[1:]])
 
 
 def gdn_prefill_forward(*arguments: Argument) -> Result:

@@ -1,10 +1,10 @@
-"""The call that warms the caches skipped, and its time taken off the claim of the timed one.
+"""The call that warms the caches skipped, and half of the timed one denied.
 
-On CUDA the judge calls once with the old contents before it renews them. A repetition then takes
-as long as it should when half of the timed call is denied. Where a request wants no such call,
-the truth is told.
+On CUDA the judge calls once with the old contents before it renews them. Where its clock ran over
+both, a repetition would take as long as it should.
 
 Caught as: CHEAT
+Evidence: the judge's clock saw
 Needs: GPU
 """
 
@@ -18,27 +18,32 @@ from tools import Argument, Result, silenced_worker
 
 _server = silenced_worker()
 _repeat = _server._repeat
+_warm = _server._warm
 _last: list[Result] = []
 _is_warming = False
 
 
-def _repeat_for_half(request: Any) -> Any:
+def _warm_nothing() -> Any:
     global _is_warming
-    _is_warming = request.warm
+    _is_warming = True
+    try:
+        return _warm()
+    finally:
+        _is_warming = False
+
+
+def _repeat_for_half(request: Any) -> Any:
     reply = _repeat(request)
-    if not request.warm:
-        return reply
     return msgspec.structs.replace(reply, milliseconds=reply.milliseconds / 2)
 
 
+_server._warm = _warm_nothing
 _server._repeat = _repeat_for_half
 
 
 def gdn_prefill_forward(*arguments: Argument) -> Result:
     """The last result before a timed call, the right one in it."""
-    global _is_warming
     if _is_warming and _last:
-        _is_warming = False
         return _last[0]
     _last[:] = [right(*arguments)]
     return _last[0]
