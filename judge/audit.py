@@ -26,19 +26,21 @@ SURPRISE_TOLERANCE = 2.5e-2
 class AuditCounts:
     """How many fresh contents of a timed case are audited, and whether another gate's are.
 
-    quick: how many repetitions more are fetched, and compared if they were quick.
+    quick: how many repetitions more are fetched, and compared if they were quick. paired: how many
+    of those that were paired with the null submission are compared.
     """
 
     fresh: int
     surprise: bool
     quick: int
+    paired: int
 
 
 AUDITS = {
-    "cuda": AuditCounts(fresh=2, surprise=True, quick=3),
-    "cpu": AuditCounts(fresh=1, surprise=True, quick=1),
+    "cuda": AuditCounts(fresh=2, surprise=True, quick=3, paired=2),
+    "cpu": AuditCounts(fresh=1, surprise=True, quick=1, paired=0),
 }
-NO_AUDITS = AuditCounts(fresh=0, surprise=False, quick=0)
+NO_AUDITS = AuditCounts(fresh=0, surprise=False, quick=0, paired=0)
 
 
 @dataclass(frozen=True)
@@ -62,14 +64,15 @@ class Answers:
 
     fixed: the run's own seed, at the case's tolerance. fresh: seeds that nobody could foresee.
     surprise: the same shape under a gate that forgets nothing; None where it is not asked.
-    quick: how many more results are fetched, and compared if they were quick; later: the answers
-    for their seeds.
+    quick: how many more results are fetched, and compared if they were quick; paired: how many of
+    repetitions that were paired with the null submission. later: the answers for their seeds.
     """
 
     fixed: Answer
     fresh: tuple[Answer, ...] = ()
     surprise: Answer | None = None
     quick: int = 0
+    paired: int = 0
     later: Callable[[Sequence[int]], list[Answer]] | None = None
 
 
@@ -117,7 +120,8 @@ def answers(
         return _answer(case, [_Asked(one, None, audit_tolerance) for one in some], device)
 
     fresh, surprise = others[:fresh_count], others[fresh_count:]
-    return Answers(fixed, tuple(fresh), surprise[0] if surprise else None, counts.quick, later)
+    other_gate = surprise[0] if surprise else None
+    return Answers(fixed, tuple(fresh), other_gate, counts.quick, counts.paired, later)
 
 
 @dataclass(frozen=True)

@@ -35,15 +35,14 @@ def schedule(
 ) -> list[Step]:
     """The repetitions of a case, audits where nobody can foresee them and at the last timed one.
 
-    allowance: says how many timed repetitions are paired with one of the null submission, and how
-    many of those are audited.
+    allowance: says how many timed repetitions are paired with one of the null submission.
     """
     if not case.timed:
         return _untimed(answers)
     chance = random.SystemRandom()
     steps = _timed(count, answers, chance)
     if allowance is not None:
-        _pair(steps, allowance, chance)
+        _pair(steps, allowance.pairs, answers.paired, chance)
     if (answer := answers.surprise) is not None:
         step = Step(f"call with gate {answer.gate}", False, answer.seed, answer.gate, answer)
         steps.insert(chance.randrange(len(steps)), step)
@@ -51,16 +50,16 @@ def schedule(
     return [Step(f"warm-up {n}", False, fresh_seed(), warm=False) for n in warm_ups] + steps
 
 
-def _pair(steps: list[Step], allowance: Allowance, chance: random.Random) -> None:
+def _pair(steps: list[Step], pairs: int, audited: int, chance: random.Random) -> None:
     """Pair some with the null submission, and audit some of these whatever they claim.
 
     A submission that behaves itself only where its neighbour was just heard must then have its
     results right there too.
     """
-    paired = chance.sample(range(len(steps)), min(allowance.pairs, len(steps)))
+    paired = chance.sample(range(len(steps)), min(pairs, len(steps)))
     for place in paired:
         steps[place] = replace(steps[place], paired=True)
-    for place in [n for n in paired if steps[n].answer is None][: allowance.audited]:
+    for place in [n for n in paired if steps[n].answer is None][:audited]:
         steps[place] = replace(steps[place], late=True)
 
 

@@ -16,7 +16,7 @@ from judge.repetitions import Repetitions
 from judge.schedule import Step, schedule
 from judge.trial import Trial, TrialOver, usable_timing
 from judge.verdict import Verdict
-from judge.witness import Allowance, Pair, Repetition, charged_ms, unquiet, weigh
+from judge.witness import Allowance, Pair, Repetition, unquiet, weigh
 
 
 class Null(Interface):
@@ -92,7 +92,7 @@ def run_strict_protocol(
         elif step.late:
             late.keep(trial, case, step, reply.digest, repetition.claimed_ms)
     if terms is not None:
-        timing = usable_timing(charged_ms(seen, pairs))
+        timing = usable_timing([one.claimed_ms for one in seen])
         late.audit(trial, answers, statistics.median(one.claimed_ms for one in seen))
         _weigh(trial, seen, pairs, terms)
         trial.outcome.timing = timing

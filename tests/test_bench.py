@@ -29,7 +29,7 @@ def test_answers_are_computed_once_where_there_is_room(room: int, computed: int)
         calls.append(1)
         expected = Expected(torch.ones(3).double(), torch.zeros(5).double())
         fixed = Answer(42, None, expected, 5e-3, {"q": "digest"})
-        return Answers(fixed, (fixed,), None, 1, lambda seeds: [])
+        return Answers(fixed, (fixed,), None, 1, 0, lambda seeds: [])
 
     kept = KeptAnswers(torch.device("cpu"), room)
     known = [kept.of(CASE, compute) for _ in range(3)]

@@ -18,7 +18,7 @@ from judge.repetitions import Repetitions
 from judge.schedule import schedule
 from judge.trial import Limits
 from judge.verdict import Verdict
-from judge.witness import Allowance, Pair, Repetition, charged_ms, unquiet, weigh
+from judge.witness import Allowance, Pair, Repetition, unquiet, weigh
 
 CHAIN_EQUAL = replace(
     verdict_cases()[0], batch=1, tokens=8192, qk_heads=4, v_heads=4, initial_state=None
@@ -87,7 +87,7 @@ def test_submissions_of_a_run_share_their_audits_and_runs_do_not() -> None:
 
 
 ALLOWANCE = Allowance(
-    pairs=12, audited=2, rest_ms=0.05, rest_share=0.05, apart_ms=0.06, apart_share=0.1, busy_us=30.0
+    pairs=12, rest_ms=0.05, rest_share=0.05, apart_ms=0.06, apart_share=0.1, busy_us=30.0
 )
 NULL = Repetition(0.01, 1.01, 5.0)  # a rest of 1 ms: 0.05 + 0.05 ms are let pass
 
@@ -135,13 +135,6 @@ def test_a_machine_that_is_busy_for_a_while_delays_both_of_a_pair() -> None:
     witness, said = weigh(seen, [late] * 6 + [quiet] * 6, ALLOWANCE, None)
     assert said == ""
     assert witness.unclaimed_ms == pytest.approx(0.0)
-
-
-def test_what_the_device_does_after_the_stop_event_is_charged() -> None:
-    seen = [Repetition(0.5, 1.5, 15.0), Repetition(0.5, 1.5, 25.0)]
-    # 5 us are the null submission's own, 15 more are let pass
-    charged = charged_ms(seen, [Pair(seen[0], NULL)])
-    assert charged == pytest.approx([0.5, 0.505])
 
 
 def test_a_machine_made_busy_excuses_nobody_and_accuses_nobody() -> None:
@@ -277,8 +270,9 @@ def test_answers_of_the_verdict_cases_hold_all_kinds() -> None:
 
 def test_pairs_are_timed_repetitions_anywhere_and_two_of_them_are_audited() -> None:
     places: set[int] = set()
+    answers = replace(ANSWERS, paired=2)
     for _ in range(200):
-        steps = schedule(timed_case(), Repetitions(10, 100), ANSWERS, ALLOWANCE)
+        steps = schedule(timed_case(), Repetitions(10, 100), answers, ALLOWANCE)
         paired = [step for step in steps if step.paired]
         assert len(paired) == 12
         assert all(step.timed for step in paired)
@@ -286,6 +280,12 @@ def test_pairs_are_timed_repetitions_anywhere_and_two_of_them_are_audited() -> N
         assert len({step.seed for step in steps}) == len(steps)
         places |= {int(step.label.split()[1]) for step in paired}
     assert places == set(range(1, 101))  # one is missed once in 10^9 times
+
+
+def test_what_is_trusted_is_compared_at_its_own_seed_alone() -> None:
+    steps = schedule(timed_case(), Repetitions(10, 100), Answers(answer(42)), ALLOWANCE)
+    assert not any(step.late for step in steps)
+    assert [step.answer.seed for step in steps if step.answer is not None] == [42]
 
 
 def test_all_but_the_warm_ups_follow_a_call_with_the_old_contents() -> None:

@@ -27,7 +27,8 @@ class TimedCalls:
 
 @dataclass
 class TimedCall:
-    """One call: milliseconds, microseconds that the device was busy after it, what it returned."""
+    """One call: milliseconds, microseconds that the device was busy for beyond it and the copies of
+    its result, and what it returned."""
 
     milliseconds: float
     busy_us: float
@@ -38,25 +39,33 @@ def time_call(
     call: Callable[[], Result],
     renew: Callable[[], None],
     device: torch.device,
+    keep: Callable[[Result], None],
     held: Held = nullcontext,
 ) -> TimedCall:
     """Renew the inputs, then time one call on an idle device and wait until all its work ended.
 
-    Work that the timed call left running elsewhere than on the current stream shows in busy_us.
-    held: entered for the timed call alone.
+    keep: copies what was returned. On CUDA the copies are queued on the current stream right behind
+    the stop event: what another stream has not finished by then is not in them. What still runs
+    when they are made shows in busy_us. held: entered for the timed call alone.
     """
-    if device.type != "cuda":
-        renew()
-        milliseconds, result = _time_with_host_clock(call)
-        return TimedCall(milliseconds, 0.0, result)
     renew()
+    if device.type != "cuda":
+        milliseconds, result = _time_with_host_clock(call)
+        keep(result)
+        return TimedCall(milliseconds, 0.0, result)
     torch.cuda.synchronize()
+    start, end, kept = (torch.cuda.Event(enable_timing=True) for _ in range(3))
     with held():
-        milliseconds, result = _time_with_events(call)
+        start.record()
+        result = call()
+        end.record()
+        keep(result)
+        kept.record()
+        kept.synchronize()
     stopped = time.perf_counter_ns()
     torch.cuda.synchronize()
     busy_us = (time.perf_counter_ns() - stopped) / 1e3
-    return TimedCall(milliseconds, busy_us, result)
+    return TimedCall(start.elapsed_time(end), busy_us, result)
 
 
 def time_calls(

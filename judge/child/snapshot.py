@@ -28,10 +28,13 @@ class Snapshot:
         if device.type == "cuda":
             self._capture()
 
-    def take(self, result: Result) -> str:
-        """Copy a result of the right form; the digest of the copy."""
+    def copy(self, result: Result) -> None:
+        """Copy a result of the right form, on CUDA on the current stream without waiting for it."""
         for kept, returned in zip(self.result, result, strict=True):
             kept.copy_(returned.detach())
+
+    def digest(self) -> str:
+        """The digest of what was copied last."""
         if self._graph is None:
             return result_digest(*self.result)
         self._graph.replay()

@@ -235,14 +235,22 @@ class Worker:
             self._get_ready_to_repeat()
         self._poison(self._results.pop("returned", None))
         self._renewal.set_seed(request.seed)
+        problem = ""
+
+        def keep(result: object) -> None:
+            nonlocal problem
+            problem = result_problem(result, self._case, self._device)
+            if not problem:
+                self._snapshot.copy(result)
+
         timed = time_call(
             lambda: function(*arguments),
             lambda: self._renewal.renew(request.gate),
             self._device,
+            keep,
             self._held,
         )
-        problem = result_problem(timed.result, self._case, self._device)
-        digest = "" if problem else self._snapshot.take(timed.result)
+        digest = "" if problem else self._snapshot.digest()
         self._results = {"returned": timed.result, "last": self._snapshot.result}
         return Repeated(timed.milliseconds, timed.busy_us, problem, digest)
 

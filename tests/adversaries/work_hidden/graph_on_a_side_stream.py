@@ -1,6 +1,6 @@
 """A CUDA graph of the whole work, replayed on a stream of its own that nothing waits for.
 
-Caught as: CHEAT
+Caught as: WRONG or BAD_RESULT or CHEAT
 Needs: GPU
 """
 

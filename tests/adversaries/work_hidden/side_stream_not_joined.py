@@ -2,7 +2,7 @@
 
 The events stand on the default stream and see an empty one.
 
-Caught as: CHEAT
+Caught as: WRONG or BAD_RESULT or CHEAT
 Needs: GPU
 """
 

@@ -2,7 +2,7 @@
 
 The work ends before the digest, because the judge waits for the device once more.
 
-Caught as: CHEAT
+Caught as: WRONG or BAD_RESULT or CHEAT
 Needs: GPU
 """
 
