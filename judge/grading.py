@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 import time
 import traceback
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -211,11 +211,13 @@ class _Run:
     def _judge(self, suite: str, case: Case) -> CaseResult:
         self._progress.phase("reference")
         self._bench.at_rest(True)
-        start = time.monotonic()
-        known = self._bench.known(case)
-        reference_s = time.monotonic() - start
-        terms = self._bench.terms(case, self._session)
-        baseline = self._bench.measure_baseline(suite, case, known, terms, self._session)
+        seconds: dict[str, float] = {}
+        with _timed(seconds, "reference"):
+            known = self._bench.known(case)
+        with _timed(seconds, "null"):
+            terms = self._bench.terms(case, self._session)
+        with _timed(seconds, "baseline"):
+            baseline = self._bench.measure_baseline(suite, case, known, terms, self._session)
         if baseline is not None and baseline.verdict is not Verdict.PASS:
             self._notes.append(
                 f"no baseline for {case.name}: {baseline.verdict}: {baseline.detail}"
@@ -228,7 +230,7 @@ class _Run:
             results = self._rivals.results()
             self._rival_results += results
             self._notes += failures(results)
-        result.seconds["reference"] = round(reference_s, 6)
+        result.seconds.update(seconds)
         return result
 
     def _attempt(self, suite: str, case: Case, known: Answers, terms: Terms | None) -> CaseResult:
@@ -246,7 +248,8 @@ class _Run:
         with self._bench.alone():
             result = self._session.judge(suite, case, plan.seed, plan.count, known, terms)
         around = [before, self._conditions(case)]
-        gauged = self._gauge(result)
+        with _timed(result.seconds, "gpu_time"):
+            gauged = self._gauge(result)
         if rivals is not None:
             self._finish(rivals, strict=terms is not None)
         if result.timing is None or plan.device.type != "cuda":
@@ -346,3 +349,11 @@ class _Run:
         if self._plan.choice.measure is Measure.LIVE:
             return live_baseline(self._rival_results)
         return reference_baseline(self._plan.device.type, self._bench.measured)
+
+
+@contextmanager
+def _timed(seconds: dict[str, float], name: str) -> Iterator[None]:
+    """Note the seconds that something takes, beside those of the trial's phases."""
+    start = time.monotonic()
+    yield
+    seconds[name] = round(time.monotonic() - start, 6)

@@ -107,7 +107,7 @@ class CaseResult:
         tolerance; None where not compared.
     score: None where the case is not timed, has no baseline, or the verdict earns none yet; 0.0
         where a timed case failed.
-    seconds: wall time by phase (prepare, first_call, run, collect, reference).
+    seconds: wall time by phase (prepare, first_call, run, collect, reference, null, baseline, …).
     audits, witness: of the strict protocol; empty and None under the lab's.
     gpu_ms: a call without its host cost, for information: the score knows the events' median
         alone; gpu_ms_by: graph or profiler.

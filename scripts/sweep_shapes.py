@@ -104,6 +104,7 @@ def main(
             sizes = (case.batch, case.tokens, case.qk_heads, case.v_heads, case.gate)
             row = [*sizes, *(f"{ms:.4f}" for ms in medians), f"{ratio:.3f}", f"{difference:.3f}"]
             writer.writerow(row)
+            file.flush()
             if ratio > limit or not difference <= MOST_UNITS:
                 bad += 1
                 click.echo(" ".join(map(str, row)))

@@ -1,6 +1,6 @@
 """champion: a state that stays in registers, and sequences cut into segments that run side by side.
 
-It compiles, and its segments were emulated; it has not run on a GPU yet, so nothing is measured.
+First times on an H200 stand in docs/champion.md, the ideas that are still to be tried too.
 
 Two ideas, one for each half of the time that v14 takes.
 
