@@ -36,6 +36,8 @@ Core forward, median in ms:
     batch_split_gva                   5.641                          1.056
     wide_gva_state                   11.693                          1.099
     deep_gva_state                   11.677                          2.003
+
+docs/ladder.md has all versions side by side.
 """
 
 from collections.abc import Callable

@@ -33,6 +33,8 @@ Core forward, median in ms:
     batch_split_gva                    -                          0.934               1.825
     wide_gva_state                     -                          0.922               3.720
     deep_gva_state                     -                          1.842               3.692
+
+These are figures of development (docs/measurements.md); docs/ladder.md has the judge's.
 """
 
 from collections.abc import Callable

@@ -22,6 +22,8 @@ Core forward, median in ms:
     batch_split_gva                    -                          0.551               4.197
     wide_gva_state                     -                          1.037               8.426
     deep_gva_state                     -                          1.040               8.441
+
+These are figures of development (docs/measurements.md); docs/ladder.md has the judge's.
 """
 
 from collections.abc import Callable

@@ -20,6 +20,8 @@ Core forward, median in ms:
 
     case              the report: H800 PCIe, MIG slice, 14 SMs       here: H200, TileLang 0.1.15
     long_low_gva                      6.252                          -
+
+docs/ladder.md has the judge's figures.
 """
 
 from collections.abc import Callable

@@ -51,6 +51,8 @@ gives there (32 for chain_equal, else 128), as PyTorch reports 132 all the same:
     batch_split_gva                    -                          0.188               0.655
     wide_gva_state                     -                          0.374               1.318
     deep_gva_state                     -                          0.370               1.302
+
+These are figures of development (docs/measurements.md); docs/ladder.md has the judge's.
 """
 
 from collections.abc import Callable

@@ -23,6 +23,8 @@ Core forward, median in ms:
     batch_split_gva                    -                          0.390               0.725
     wide_gva_state                     -                          0.347               1.311
     deep_gva_state                     -                          0.670               1.304
+
+These are figures of development (docs/measurements.md); docs/ladder.md has the judge's.
 """
 
 from collections.abc import Callable

@@ -33,6 +33,8 @@ Core forward, median in ms:
     batch_split_gva                   1.169                          0.329
     wide_gva_state                    2.094                          0.341
     deep_gva_state                    2.409                          0.652
+
+These are figures of development (docs/measurements.md); docs/ladder.md has the judge's.
 """
 
 from collections.abc import Callable, Sequence

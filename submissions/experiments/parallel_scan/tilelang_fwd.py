@@ -34,6 +34,8 @@ Core forward, median in ms, measured before registers moved between the groups; 
     batch_split_gva                       -                          0.258
     wide_gva_state                        -                          0.339
     deep_gva_state                        -                          0.449
+
+These are figures of development (docs/measurements.md); docs/ladder.md has the judge's.
 """
 
 from collections.abc import Callable

@@ -18,6 +18,8 @@ Core forward, median in ms:
     case              the report: H800 PCIe, MIG slice, 14 SMs       here: H200, TileLang 0.1.15
     long_low_gva                      6.459                          3.431
     wide_gva_state                        -                          0.942
+
+These are figures of development (docs/measurements.md); docs/ladder.md has the judge's.
 """
 
 from collections.abc import Callable

@@ -24,6 +24,8 @@ Only gates of 0 make G a matrix of ones.
 
 What changed from v7: A is multiplied by G and beta_j, in place of W' by beta_i. Never use this
 file.
+
+docs/ladder.md has the judge's verdicts.
 """
 
 from collections.abc import Callable

@@ -19,6 +19,8 @@ before 8 registers moved between two groups, below; not since.)
 
 What changed from v7: state_read and v_new_read, their waits and arrivals; 8 registers a thread from
 the O group to the V group, without which it spills. Never use this file.
+
+docs/ladder.md has the judge's verdicts.
 """
 
 from collections.abc import Callable

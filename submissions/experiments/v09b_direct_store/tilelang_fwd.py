@@ -16,6 +16,8 @@ Core forward, median in ms:
     case              the report: H800 PCIe, MIG slice, 14 SMs       here: H200, TileLang 0.1.15
     long_low_gva                  1.41 x v7                          1.759
     wide_gva_state                        -                          0.462
+
+These are figures of development (docs/measurements.md); docs/ladder.md has the judge's.
 """
 
 from collections.abc import Callable

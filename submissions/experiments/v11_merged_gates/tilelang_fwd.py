@@ -20,6 +20,8 @@ Core forward, median in ms:
 
     case              the report: H800 PCIe, MIG slice, 14 SMs       here: H200, TileLang 0.1.15
     wide_gva_state                1.42 x v7                          -
+
+docs/ladder.md has the judge's figures.
 """
 
 from collections.abc import Callable

