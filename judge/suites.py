@@ -14,7 +14,8 @@ from pathlib import Path
 import yaml
 
 from judge.case import HIDDEN_SUITE, Case, Suite
-from judge.yamlfile import CaseFileError, YamlFile, shown, suggestion
+from judge.hints import shown, suggestion
+from judge.yamlfile import CaseFileError, YamlFile
 
 GATES = ("random_decay", "mixed", "no_decay", "hard_forget")
 SUITE_KEYS = ("suite", "weight", "tolerance", "tilelang", "cases")

@@ -17,9 +17,9 @@ import torch
 from click.testing import CliRunner, Result
 
 from judge.audit import Answers, answers
-from judge.caches import CACHE_VARIABLE
 from judge.case import Case
 from judge.cli import main
+from judge.home import CACHE_VARIABLE
 from judge.record import from_json
 from judge.verdict import Verdict
 from tests.trial import ROOT, STARTER, VERDICT_CASES, write_submission
