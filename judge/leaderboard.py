@@ -7,6 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from msgspec import Struct
+
 from judge.brief import AnyRecord, BriefBaseline, BriefResult
 from judge.case import HIDDEN_SUITE
 from judge.record import Baseline, CaseResult
@@ -21,8 +23,7 @@ AnyResult = CaseResult | BriefResult
 AnyBaseline = Baseline | BriefBaseline
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """What a board shows of one timed case; score and median in ms are None where there is none.
 
     hidden: whether the case is of the hidden suite, so that its time is for assistants alone.
@@ -34,8 +35,7 @@ class Cell:
     hidden: bool = False
 
 
-@dataclass(frozen=True)
-class Untimed:
+class Untimed(Struct, frozen=True):
     """The untimed cases of a suite: how many passed of how many, and the first verdict that did not
     pass, None where all did."""
 
@@ -239,14 +239,16 @@ def _chosen(candidates: Sequence[Row], latest: bool) -> Row:
 
 def _row(who: Participant, attempt: Attempt, graded: Graded | None, by: str) -> Row:
     name = attempt.display_name or who.name or who.id
-    row = Row(who, name, attempt=attempt.label, submitted=attempt.submitted)
+    seen = {"attempt": attempt.label, "submitted": attempt.submitted}
     if graded is None:
-        return replace(row, why=f"refused: {attempt.problem}")
+        return Row(who, name, **seen, why=f"refused: {attempt.problem}")
     record = graded.record
     named = list(zip(case_names(record), record.results, strict=True))
     value, why = _value(record, named, by)
-    return replace(
-        row,
+    return Row(
+        who,
+        name,
+        **seen,
         value=value,
         margin=_margin(record, named, by),
         total=record.score.total,
