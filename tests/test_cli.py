@@ -126,6 +126,10 @@ def test_last_step_of_csoj_exits_with_0_whatever_the_verdict(tmp_path: Path) -> 
         (("--repetitions", "1000000000"), "--repetitions"),
         (("--seed", "x"), "--seed"),
         (("--output-format", "xml"), "--output-format"),
+        (
+            ("--reference-benchmarks", "--output-format", "csoj"),
+            "--reference-benchmarks: csoj shows none; use --output-format table, csv or json",
+        ),
         (("--no-such-option",), "--no-such-option"),
     ],
 )
