@@ -17,9 +17,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import BinaryIO
 
+from judge.home import CACHE_VARIABLE, cache_root
 from judge.sandbox.tree import walk
 
-CACHE_VARIABLE = "GDN_JUDGE_CACHE"
 TARGET_VARIABLES = ("TILELANG_TARGET", "TILELANG_DEFAULT_TARGET")
 """What TileLang 0.1.9 and later versions read their target from; part of a kernel's cache key."""
 
@@ -40,14 +40,6 @@ class CacheError(OSError):
 
 class CompileError(RuntimeError):
     """The judge's own kernels do not compile; the text is the compiler's last line."""
-
-
-def cache_root() -> Path:
-    """The judge's folder: $GDN_JUDGE_CACHE, else gdn-judge below $XDG_CACHE_HOME or ~/.cache."""
-    if chosen := os.environ.get(CACHE_VARIABLE):
-        return Path(chosen).expanduser().resolve()
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser().resolve() / "gdn-judge"
 
 
 def check_cache_root() -> None:

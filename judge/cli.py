@@ -23,6 +23,7 @@ from judge.commands.run_options import (
     INTERRUPTED,
     ROOT,
     RunOptions,
+    WrongUsage,
     case_files,
     choose_cases,
     machine,
@@ -46,6 +47,7 @@ from judge.views.table import print_table
 STARTER = ROOT / "submissions" / "starter"
 DEFAULT_SUITE = "public"
 _OTHER_JUDGES = {"csoj": csoj_json, "gradescope": gradescope_json}
+_WITH_BENCHMARKS = ("table", "csv", "json")
 
 
 @click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -84,7 +86,8 @@ _OTHER_JUDGES = {"csoj": csoj_json, "gradescope": gradescope_json}
     "--reference-benchmarks",
     "benchmarks",
     is_flag=True,
-    help="Also time the public implementations that are installed, whole forward, in turns.",
+    help="Also time the public implementations that are installed, whole forward, in turns; with "
+    "--output-format table, csv or json.",
 )
 @run_options
 @click.pass_context
@@ -106,6 +109,11 @@ def main(
     """
     if context.invoked_subcommand is not None:
         return
+    if benchmarks and output_format not in _WITH_BENCHMARKS:
+        raise WrongUsage(
+            f"--reference-benchmarks: {output_format} shows none; use --output-format table, csv "
+            "or json"
+        )
     with usage_errors():
         files = [cases_file] if cases_file else case_files()
         default = () if cases_file else (DEFAULT_SUITE,)

@@ -35,12 +35,13 @@ def settings_key(plan: Plan) -> str:
     """SHA-256 over all that a result follows from, the submission aside.
 
     Cases with their tolerances, suites, protocol, baseline, SM budget, versions of judge, torch and
-    TileLang, device, sandbox. Of a baseline that is measured it is how, not what came out.
+    TileLang, device, sandbox. Of a baseline that is measured it is how, not what came out. In
+    which order cases and suites stand is none of it.
     """
     environment = plan.environment
     settings = {
-        "suites": [[s.name, s.weight, [case.name for case in s.cases]] for s in plan.suites],
-        "cases": [[suite, asdict(case)] for suite, case in plan.cases],
+        "suites": {s.name: [s.weight, sorted(c.name for c in s.cases)] for s in plan.suites},
+        "cases": {case.name: [suite, asdict(case)] for suite, case in plan.cases},
         "strict": plan.strict,
         "gate": plan.gate,
         "seed": plan.seed,

@@ -10,7 +10,7 @@ from datetime import datetime
 
 import msgspec
 
-from judge.leaderboard import Board, Row
+from judge.leaderboard import Board, Row, is_late
 from judge.roster import Participant
 from judge.text import csv_cell
 
@@ -65,9 +65,7 @@ def gradebook_jsonl(entries: list[Entry]) -> str:
 def _entry(who: Participant, row: Row | None, deadline: datetime | None, remark: str) -> Entry:
     if row is None:
         return Entry(who.id, who.name, who.group, None, "", "", None, 0, "nothing graded")
-    late = None
-    if deadline is not None and row.submitted:
-        late = datetime.fromisoformat(row.submitted) > deadline
+    late = is_late(row, deadline) if deadline is not None and row.submitted else None
     return Entry(
         *(who.id, who.name, who.group, row.value, row.attempt, row.submitted, late, row.tries),
         remark="; ".join(text for text in (remark, row.why or row.remark) if text),

@@ -6,6 +6,9 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from msgspec import Struct
 
 from judge.brief import AnyRecord, BriefBaseline, BriefResult
 from judge.case import HIDDEN_SUITE
@@ -21,8 +24,7 @@ AnyResult = CaseResult | BriefResult
 AnyBaseline = Baseline | BriefBaseline
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """What a board shows of one timed case; score and median in ms are None where there is none.
 
     hidden: whether the case is of the hidden suite, so that its time is for assistants alone.
@@ -34,8 +36,7 @@ class Cell:
     hidden: bool = False
 
 
-@dataclass(frozen=True)
-class Untimed:
+class Untimed(Struct, frozen=True):
     """The untimed cases of a suite: how many passed of how many, and the first verdict that did not
     pass, None where all did."""
 
@@ -101,13 +102,15 @@ def make_boards(
     by: str | None,
     latest: bool,
     decisions: Standing | None = None,
+    deadline: datetime | None = None,
 ) -> list[Board]:
     """The boards of a store, that of the newest result first.
 
     attempts: in the order in which they were seen. results: oldest first. by: total, a suite, or a
     case as boards name it; None for the total, or the first scored suite where no result has one.
-    latest: whether a participant's last attempt counts, else the best. Who had nothing but refused
-    uploads stands on the first board.
+    latest: whether a participant's last attempt counts, else the best. deadline: later attempts
+    count only for who has nothing to rank in time; None where all count alike. Who had nothing but
+    refused uploads stands on the first board.
     """
     groups: dict[str, list[Graded]] = defaultdict(list)
     for graded in results:
@@ -120,16 +123,16 @@ def make_boards(
         if number == 0:
             here |= participants.keys() - listed
         some = [attempt for attempt in attempts if attempt.participant in here]
-        boards.append(_board(participants, some, group, by, latest, decisions or {}))
+        boards.append(_board(participants, some, group, by, latest, decisions or {}, deadline))
     return boards
 
 
-def store_boards(store: Store, by: str | None, latest: bool) -> list[Board]:
+def store_boards(
+    store: Store, by: str | None, latest: bool, deadline: datetime | None = None
+) -> list[Board]:
     """The boards of a store, under the decisions that stand. Raises StoreError."""
-    decisions = standing(store.decisions())
-    return make_boards(
-        store.participants(), store.attempts(), store.briefs(), by, latest, decisions
-    )
+    everything = (store.participants(), store.attempts(), store.briefs())
+    return make_boards(*everything, by, latest, standing(store.decisions()), deadline)
 
 
 def histories(
@@ -164,6 +167,11 @@ def case_names(record: AnyRecord) -> list[str]:
     return names
 
 
+def is_late(row: Row, deadline: datetime) -> bool:
+    """Whether an attempt was changed after the deadline; not where no time of it is known."""
+    return bool(row.submitted) and datetime.fromisoformat(row.submitted) > deadline
+
+
 def score_margin(result: AnyResult, baseline: AnyBaseline) -> float:
     """Half of how far a case's score moves between the times p10 and p90 of its calls."""
     name, timing = result.case.name, result.timing
@@ -181,6 +189,7 @@ def _board(
     by: str | None,
     latest: bool,
     decisions: Standing,
+    deadline: datetime | None,
 ) -> Board:
     longest = max((graded.record for graded in group), key=lambda record: len(record.results))
     named = list(zip(case_names(longest), longest.results, strict=True))
@@ -194,7 +203,7 @@ def _board(
         totals = overridden or any(g.record.score.total is not None for g in group)
         by = TOTAL if totals or not timed else next(suite for suite in suites if suite in timed)
     rows = [
-        replace(_chosen(candidates, latest), tries=len(theirs))
+        replace(_chosen(candidates, latest, deadline), tries=len(theirs))
         for theirs, candidates in _tries(participants, attempts, group, by, decisions).values()
         if candidates
     ]
@@ -231,7 +240,11 @@ def _tries(
     return tries
 
 
-def _chosen(candidates: Sequence[Row], latest: bool) -> Row:
+def _chosen(candidates: Sequence[Row], latest: bool, deadline: datetime | None) -> Row:
+    if deadline is not None:
+        in_time = [row for row in candidates if not is_late(row, deadline)]
+        if any(row.value is not None for row in in_time):
+            candidates = in_time
     if latest:
         return candidates[-1]
     return max(candidates, key=lambda row: row.value if row.value is not None else -math.inf)
@@ -239,14 +252,16 @@ def _chosen(candidates: Sequence[Row], latest: bool) -> Row:
 
 def _row(who: Participant, attempt: Attempt, graded: Graded | None, by: str) -> Row:
     name = attempt.display_name or who.name or who.id
-    row = Row(who, name, attempt=attempt.label, submitted=attempt.submitted)
+    seen = {"attempt": attempt.label, "submitted": attempt.submitted}
     if graded is None:
-        return replace(row, why=f"refused: {attempt.problem}")
+        return Row(who, name, **seen, why=f"refused: {attempt.problem}")
     record = graded.record
     named = list(zip(case_names(record), record.results, strict=True))
     value, why = _value(record, named, by)
-    return replace(
-        row,
+    return Row(
+        who,
+        name,
+        **seen,
         value=value,
         margin=_margin(record, named, by),
         total=record.score.total,

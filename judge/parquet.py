@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from judge.gradebook import Entry
+if TYPE_CHECKING:
+    from judge.gradebook import Entry
 
 HOW_TO_GET = "pip install -e '.[parquet]'"
 

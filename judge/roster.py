@@ -1,4 +1,4 @@
-"""Who takes part: the roster, which the lab writes, and what participants say of themselves."""
+"""Who takes part: the roster, which the lab writes."""
 
 from __future__ import annotations
 
@@ -8,16 +8,11 @@ import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from judge.text import plain
-from judge.yamlfile import MAX_BYTES, CaseFileError, YamlFile, shown
 
-CARD = "submission.yaml"
 _COLUMNS = ("id", "name", "group")
 _MAX_BYTES = 4 * 2**20
-_MAX_NAME = 60
-_MAX_NOTES = 500
+MAX_NAME = 60
 
 
 class RosterError(ValueError):
@@ -31,15 +26,6 @@ class Participant:
     id: str
     name: str = ""
     group: str = ""
-
-
-@dataclass(frozen=True)
-class Card:
-    """What a participant's submission.yaml says. problem: one line, why nothing of it is used."""
-
-    name: str = ""
-    notes: str = ""
-    problem: str = ""
 
 
 def normal(name: str) -> str:
@@ -73,39 +59,7 @@ def load_roster(path: Path) -> dict[str, Participant]:
             if not one or normal(one) in roster:
                 what = "an id that stands there already" if one else "no id"
                 raise RosterError(f"{path}:{reader.line_num}: {what}; give each line its own")
-            roster[normal(one)] = Participant(normal(one), plain(name, _MAX_NAME), plain(group, 60))
+            roster[normal(one)] = Participant(normal(one), plain(name, MAX_NAME), plain(group, 60))
     except csv.Error as error:
         raise RosterError(f"{path}:{reader.line_num}: {error}") from None
     return roster
-
-
-def read_card(content: bytes) -> Card:
-    """A participant's own words: keys name and notes, any other makes the file void."""
-    try:
-        card = _CardFile(content)
-        keys = card.mapping(card.root, "", ("name", "notes"), ())
-        return Card(
-            name=card.optional(keys, "name", "", card.words, "")[:_MAX_NAME],
-            notes=card.optional(keys, "notes", "", card.words, "")[:_MAX_NOTES],
-        )
-    except CaseFileError as error:
-        return Card(problem=f"{error}; nothing of it is used")
-
-
-class _CardFile(YamlFile):
-    """A submission.yaml that has been read already."""
-
-    def __init__(self, content: bytes) -> None:
-        self._given = content
-        super().__init__(Path(CARD))
-
-    def words(self, node: yaml.Node, field: str) -> str:
-        """The scalar's text as one line."""
-        if not isinstance(node, yaml.ScalarNode):
-            raise self.fail(node, field, f"{shown(str(node.value))} is no text")
-        return plain(node.value, _MAX_NOTES)
-
-    def _read(self) -> bytes:
-        if len(self._given) > MAX_BYTES:
-            raise self.fail(None, "", f"is too large; at most {MAX_BYTES} bytes are read")
-        return self._given

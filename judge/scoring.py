@@ -24,11 +24,8 @@ def case_score(time_ms: float, t100_ms: float, t60_ms: float) -> float:
 
     Raises ValueError where a time is not finite and positive, or t60 is not above t100.
     """
-    for name, value in (("time", time_ms), ("t100", t100_ms), ("t60", t60_ms)):
-        if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{name} is {value} ms, not a positive time")
-    if t60_ms <= t100_ms:
-        raise ValueError(f"t60 ({t60_ms} ms) is not above t100 ({t100_ms} ms)")
+    if not (0 < time_ms < math.inf and 0 < t100_ms < t60_ms < math.inf):
+        raise ValueError(_impossible(time_ms, t100_ms, t60_ms))
     p = t100_ms / time_ms
     p60 = t100_ms / t60_ms
     if p <= p60:
@@ -36,6 +33,13 @@ def case_score(time_ms: float, t100_ms: float, t60_ms: float) -> float:
     if p <= 1.0:
         return 60.0 + 40.0 * (p - p60) / (1.0 - p60)
     return min(BEST_SCORE, 100.0 + 20.0 * (p - 1.0))
+
+
+def _impossible(time_ms: float, t100_ms: float, t60_ms: float) -> str:
+    for name, value in (("time", time_ms), ("t100", t100_ms), ("t60", t60_ms)):
+        if not 0 < value < math.inf:
+            return f"{name} is {value} ms, not a positive time"
+    return f"t60 ({t60_ms} ms) is not above t100 ({t100_ms} ms)"
 
 
 def result_score(

@@ -14,7 +14,8 @@ from pathlib import Path
 import yaml
 
 from judge.case import HIDDEN_SUITE, Case, Suite
-from judge.yamlfile import CaseFileError, YamlFile, shown, suggestion
+from judge.hints import shown, suggestion
+from judge.yamlfile import CaseFileError, YamlFile
 
 GATES = ("random_decay", "mixed", "no_decay", "hard_forget")
 SUITE_KEYS = ("suite", "weight", "tolerance", "tilelang", "cases")
@@ -51,8 +52,9 @@ def select_cases(
 ) -> list[tuple[Suite, Case]]:
     """The cases asked for, with their suites; every one where none is named.
 
-    They are in the files' order, but for hidden ones, which come last: a child that has seen one
-    could tell of it in any later case.
+    They are in the files' order, but for hidden ones, which come last, since a child that has seen
+    one could tell of it in any later case, and in the order of their names: so h1 is the same case
+    whatever the order of the file.
     Suites and cases add up: a case is chosen where it or its suite is named. Raises CaseFileError
     for a name that no suite or case has.
     """
@@ -70,9 +72,15 @@ def select_cases(
     return [
         (suite, case)
         for suite in sorted(suites, key=lambda suite: suite.name == HIDDEN_SUITE)
-        for case in suite.cases
+        for case in _in_order(suite)
         if everything or suite.name in suite_names or case.name in case_names
     ]
+
+
+def _in_order(suite: Suite) -> Sequence[Case]:
+    if suite.name != HIDDEN_SUITE:
+        return suite.cases
+    return sorted(suite.cases, key=lambda case: case.name)
 
 
 class _SuiteFile(YamlFile):

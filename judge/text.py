@@ -31,8 +31,8 @@ def plain(text: str, limit: int = 300) -> str:
     character of Unicode category C: controls, bidi and zero-width formats, lone surrogates
     (which no file could be written with), private and unassigned code points.
     """
-    if len(text) <= limit and text.isascii() and text.isprintable():
-        return " ".join(text.split())  # the common case, without the search for what must go
+    if len(text) <= limit and text.isprintable():  # then it has nothing of C, and only plain spaces
+        return " ".join(text.split())
     head = text[: limit * _READ_AHEAD]
     spaced = " ".join(_ESCAPES.sub("", head).split())
     kept = "".join(c for c in spaced if not unicodedata.category(c).startswith("C"))

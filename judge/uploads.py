@@ -11,7 +11,8 @@ from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from judge.archives import archive_suffix, read_archive
-from judge.roster import CARD, Card, normal, read_card
+from judge.card import CARD, Card, read_card
+from judge.roster import normal
 from judge.submission import (
     ENTRY,
     MAX_FILES,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -11,7 +10,8 @@ from typing import TypeVar
 
 import yaml
 
-MOST_NAMED = 16
+from judge.hints import shown, suggestion
+
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 8
 
@@ -159,20 +159,6 @@ class YamlFile:
         return root
 
 
-def suggestion(name: str, known: Sequence[str]) -> str:
-    """What to write in place of a name that is not among the known ones."""
-    near = difflib.get_close_matches(name, known, n=3)
-    if near:
-        return f"did you mean {' or '.join(near)}?"
-    more = [f"… ({len(known)} in all)"] if len(known) > MOST_NAMED else []
-    return f"use one of {', '.join([*known[:MOST_NAMED], *more])}"
-
-
 def joined(field: str, key: str) -> str:
     """The field's name with one more key: cases[0].name."""
     return f"{field}.{key}" if field else key
-
-
-def shown(text: str) -> str:
-    """Text from a file or a command line, quoted and short enough for a message."""
-    return repr(text if len(text) <= 40 else text[:40] + "…")

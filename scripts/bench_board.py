@@ -24,6 +24,7 @@ import click
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from judge.card import Card  # noqa: E402
 from judge.case import Case, Suite  # noqa: E402
 from judge.record import (  # noqa: E402
     SCHEMA_VERSION,
@@ -37,7 +38,7 @@ from judge.record import (  # noqa: E402
     TensorError,
     Witness,
 )
-from judge.roster import Card, Participant  # noqa: E402
+from judge.roster import Participant  # noqa: E402
 from judge.scoring import result_score, score_run  # noqa: E402
 from judge.store.schema import StoreError  # noqa: E402
 from judge.store.store import Store  # noqa: E402

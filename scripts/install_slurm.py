@@ -7,7 +7,9 @@ Debian or Ubuntu, as root. Installs Slurm and MUNGE from the distribution where 
 and starts munged, slurmctld and slurmd with files of their own in one folder: nothing in /etc is
 written, and a Slurm that is configured there is left alone. Started twice, it starts what does not
 run. --stop ends the daemons and removes the folder; the packages stay. A folder that holds anything
-but such a cluster is left alone. A cluster for a lab needs more than this: docs/cluster.md.
+but such a cluster is left alone. Exit status: 0, also where --stop finds no folder; 1 something
+failed; 2 wrong usage, with one line that says what to change. A cluster for a lab needs more than
+this: docs/cluster.md.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 PACKAGES = ("munge", "slurm-client", "slurm-wlm-basic-plugins", "slurmctld", "slurmd")
 DAEMONS = ("munged", "slurmctld", "slurmd")
@@ -83,7 +86,7 @@ def main() -> None:
     parser.add_argument("--stop", action="store_true", help="end the daemons, remove the folder")
     options = parser.parse_args()
     if os.geteuid() != 0:
-        sys.exit("root is needed: Slurm's daemons start jobs under other accounts")
+        wrong_usage("root is needed: Slurm's daemons start jobs under other accounts")
     files = Files(options.folder.resolve())
     if options.stop:
         stop(files)
@@ -95,11 +98,17 @@ def main() -> None:
     print(f"ready: export SLURM_CONF={files.conf}")
 
 
+def wrong_usage(text: str) -> NoReturn:
+    """One line, exit status 2."""
+    print(text, file=sys.stderr)
+    sys.exit(2)
+
+
 def check_folder(files: Files) -> None:
     """Exit with one line where the folder is there and is neither empty nor this script's."""
     here = files.folder
     if here.exists() and not files.marker.is_file() and not (here.is_dir() and empty(here)):
-        sys.exit(f"{here} is there and holds no cluster of this script; name another folder")
+        wrong_usage(f"{here} holds no cluster of this script; name another folder (--folder)")
 
 
 def empty(folder: Path) -> bool:
@@ -245,9 +254,12 @@ def ask(files: Files, *command: str) -> str | None:
 
 
 def stop(files: Files) -> None:
-    """End the daemons, the jobs' first, and remove what they left."""
+    """End the daemons, the jobs' first, and remove what they left; nothing to do is no failure."""
+    if not files.folder.exists():
+        print(f"nothing to stop: {files.folder} is not there")
+        return
     if not files.marker.is_file():
-        sys.exit(f"{files.folder} holds no cluster of this script; name its own (--folder)")
+        wrong_usage(f"{files.folder} holds no cluster of this script; name its own (--folder)")
     if running(files, "slurmctld"):
         cancel_jobs(files)
     for daemon in reversed(DAEMONS):

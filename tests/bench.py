@@ -17,11 +17,12 @@ from pathlib import Path
 import torch
 
 from judge.audit import AUDITS, Answers, answers
-from judge.caches import cache_root, log_folder, submission_cache
+from judge.caches import log_folder, submission_cache
 from judge.case import Case
 from judge.child.log import ChildLog
 from judge.device import gpu_identity
 from judge.gpu_lock import gpu_lock
+from judge.home import cache_root
 from judge.record import CaseResult, Witness
 from judge.repetitions import Repetitions
 from judge.session import Session

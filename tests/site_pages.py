@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+from judge.card import Card
 from judge.check_report import (
     CHECK_SCHEMA_VERSION,
     CheckedCase,
@@ -18,7 +19,7 @@ from judge.check_report import (
 from judge.occupancy import occupancy
 from judge.profiles import PROFILES
 from judge.record import Record, Witness
-from judge.roster import Card, Participant
+from judge.roster import Participant
 from judge.scoring import result_score
 from judge.store.decisions import Decision, Kind
 from judge.store.store import Store

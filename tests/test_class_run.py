@@ -29,10 +29,12 @@ from judge.sources import Listed
 from judge.store.schema import StoreFullError
 from judge.store.store import Store
 from judge.submission import SubmissionError
+from judge.suites import load_suites, select_cases
 from judge.trial import Limits
 from judge.uploads import Place, find_uploads
 from tests.make_record import make_environment, public_record
 
+CASES = Path(__file__).resolve().parents[1] / "cases"
 NAMES = ("a", "b", "c")
 
 
@@ -151,6 +153,23 @@ def test_how_a_baseline_is_measured_and_of_how_many_sms_are_conditions_of_a_resu
     assert len(set(keys)) == len(keys)
     # installed implementations that are not timed change nothing
     assert settings_key(measured(Measure.REFERENCE, "2")) == keys[0]
+
+
+def test_the_order_of_cases_and_suites_is_no_condition_of_a_result() -> None:
+    def plan_of(*names: str) -> Plan:
+        suites = load_suites([CASES / f"{name}.yaml" for name in names])
+        chosen = [(suite.name, case) for suite, case in select_cases(suites)]
+        return replace(make_plan(), suites=suites, cases=chosen)
+
+    plan = plan_of("public", "correctness")
+    key = settings_key(plan)
+    assert settings_key(plan_of("correctness", "public")) == key
+    shuffled = [replace(suite, cases=suite.cases[::-1]) for suite in plan.suites]
+    assert settings_key(replace(plan, suites=shuffled, cases=plan.cases[::-1])) == key
+    assert settings_key(replace(plan, cases=plan.cases[1:])) != key
+    assert settings_key(plan_of("public")) != key
+    tighter = replace(plan.cases[0][1], tolerance=1e-4)
+    assert settings_key(replace(plan, cases=[("public", tighter), *plan.cases[1:]])) != key
 
 
 def graded(name: str) -> Record:

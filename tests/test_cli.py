@@ -17,9 +17,9 @@ import torch
 from click.testing import CliRunner, Result
 
 from judge.audit import Answers, answers
-from judge.caches import CACHE_VARIABLE
 from judge.case import Case
 from judge.cli import main
+from judge.home import CACHE_VARIABLE
 from judge.record import from_json
 from judge.verdict import Verdict
 from tests.trial import ROOT, STARTER, VERDICT_CASES, write_submission
@@ -126,6 +126,10 @@ def test_last_step_of_csoj_exits_with_0_whatever_the_verdict(tmp_path: Path) -> 
         (("--repetitions", "1000000000"), "--repetitions"),
         (("--seed", "x"), "--seed"),
         (("--output-format", "xml"), "--output-format"),
+        (
+            ("--reference-benchmarks", "--output-format", "csoj"),
+            "--reference-benchmarks: csoj shows none; use --output-format table, csv or json",
+        ),
         (("--no-such-option",), "--no-such-option"),
     ],
 )

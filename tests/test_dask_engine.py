@@ -17,7 +17,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from judge.caches import CACHE_VARIABLE
 from judge.class_run import ClassRun, State, grade_class
 from judge.engines.cluster_file import ClusterError
 from judge.engines.clusters import Cluster, own_workers
@@ -25,6 +24,7 @@ from judge.engines.dask_engine import DaskEngine
 from judge.engines.engine import new_setup
 from judge.engines.local import LaneDevice
 from judge.engines.workers import Workers
+from judge.home import CACHE_VARIABLE
 from judge.run_log import RunLog
 from judge.sandbox.processes import descendants
 from judge.sources import Listed

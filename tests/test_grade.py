@@ -19,8 +19,9 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from judge.caches import CACHE_VARIABLE, TARGET_VARIABLES
+from judge.caches import TARGET_VARIABLES
 from judge.cli import main
+from judge.home import CACHE_VARIABLE
 from judge.store.store import Store
 from judge.submission import ENTRY
 from tests.checking import HEAD, forward, kernel

@@ -74,9 +74,25 @@ def test_gradebook_has_everybody_and_says_what_is_late(folder: Path) -> None:
     )
     assert (missing["id"], missing["score"], missing["late"]) == ("c", "", "")
     assert missing["remark"] == "nothing graded"
-    assert (stranger["id"], stranger["score"], stranger["late"]) == ("a", "110.00", "yes")
+    assert (stranger["id"], stranger["score"], stranger["late"]) == ("a", "104.00", "no")
     assert stranger["remark"] == "not on the roster"
-    assert stranger["submitted"] == "2026-03-01T13:00:00+00:00"
+    assert stranger["submitted"] == "2026-03-01T11:00:00+00:00"
+
+
+@pytest.mark.parametrize("attempt", ["best", "latest"])
+def test_a_late_attempt_counts_where_nothing_in_time_has_a_score_or_if_asked(
+    folder: Path, attempt: str
+) -> None:
+    def of_a(*words: str) -> tuple[str, str, str, str]:
+        (row,) = [row for row in book(folder, "--attempt", attempt, *words) if row["id"] == "a"]
+        return row["attempt"], row["score"], row["late"], row["tries"]
+
+    assert of_a() == ("1", "104.00", "no", "2")
+    assert of_a("--count-late") == ("2", "110.00", "yes", "2")
+    assert run(folder, "void", "a", "--attempt", "1", "--reason", "copied").exit_code == 0
+    assert of_a() == ("2", "110.00", "yes", "2")
+    assert run(folder, "void", "a", "--attempt", "2", "--reason", "copied").exit_code == 0
+    assert of_a()[1] == ""
 
 
 def test_of_several_boards_with_people_of_the_roster_one_must_be_named(folder: Path) -> None:
@@ -178,6 +194,7 @@ def test_parquet_without_its_package_is_one_line(
         (("override", "a", "--score", "nan", "--reason", "x"), "--score"),
         (("export", "--gradebook", "none.csv"), "none.csv: No such file"),
         (("export", "--gradebook", "none.csv", "--deadline", "soon"), "soon is no time"),
+        (("export", "--gradebook", "none.csv", "--count-late"), "goes with --deadline"),
         (("regrade", "zz", "--suite", "smoke", "--device", "cpu"), "'zz' is nobody here"),
     ],
 )

@@ -151,6 +151,16 @@ def test_hidden_cases_come_last(tmp_path: Path) -> None:
     assert [case.tokens for _, case in chosen] == [PLAIN, FAILING, HIDDEN]
 
 
+def test_hidden_cases_keep_their_order_in_whatever_order_their_file_has_them(
+    tmp_path: Path,
+) -> None:
+    orders = []
+    for tokens in ((3, 1, 2), (2, 3, 1)):
+        suites = load_suites([suite_file(tmp_path, HIDDEN_SUITE, *tokens)])
+        orders.append([case.name for _, case in select_cases(suites)])
+    assert orders == [["t1", "t2", "t3"]] * 2
+
+
 def test_a_link_put_in_the_way_of_a_folder_brings_nothing_into_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

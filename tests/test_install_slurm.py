@@ -16,14 +16,27 @@ def no_daemons(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(install_slurm, "running", lambda files, daemon: None)
 
 
-def test_a_folder_of_somebody_else_is_neither_written_nor_removed(tmp_path: Path) -> None:
+def test_a_folder_of_somebody_else_is_neither_written_nor_removed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     conf = tmp_path / "slurm.conf"
     conf.write_text("ClusterName=other\n")
     for act in (lambda: configure(Files(tmp_path), 0), lambda: stop(Files(tmp_path))):
-        with pytest.raises(SystemExit, match="holds no cluster of this script"):
+        with pytest.raises(SystemExit) as ended:
             act()
+        assert ended.value.code == 2
+        told = capsys.readouterr()
+        assert (told.out, told.err.count("\n")) == ("", 1)
+        assert told.err.startswith(f"{tmp_path} holds no cluster of this script; name ")
     assert [*tmp_path.iterdir()] == [conf]
     assert conf.read_text() == "ClusterName=other\n"
+
+
+def test_where_nothing_is_there_nothing_is_to_stop(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stop(Files(tmp_path / "slurm"))
+    assert capsys.readouterr().out == f"nothing to stop: {tmp_path / 'slurm'} is not there\n"
 
 
 @pytest.mark.parametrize("there", [False, True])

@@ -12,10 +12,11 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
+from judge.card import Card
 from judge.cli import main
 from judge.leaderboard import Board, make_boards, score_margin
 from judge.record import CaseResult, Record
-from judge.roster import Card, Participant
+from judge.roster import Participant
 from judge.scoring import case_score, result_score
 from judge.store.store import Attempt, Graded, Store
 from judge.timing import summarize

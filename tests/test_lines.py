@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from judge.caches import CACHE_VARIABLE
+from judge.home import CACHE_VARIABLE
 from judge.store.store import Store
 from tests.trial import ROOT
 

@@ -11,10 +11,11 @@ import torch
 from click.testing import CliRunner
 
 from judge.audit import NO_AUDITS, Answers, AuditSeeds, answers
-from judge.caches import CACHE_VARIABLE, checkpoint_folder
+from judge.caches import checkpoint_folder
 from judge.case import Case
 from judge.child.log import ChildLog
 from judge.cli import main
+from judge.home import CACHE_VARIABLE
 from judge.implementations import FULL, Implementation, public_implementations
 from judge.record import from_json
 from judge.repetitions import Repetitions

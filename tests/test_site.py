@@ -308,3 +308,11 @@ def test_commands_that_read_a_store_start_without_torch() -> None:
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0
+
+
+def test_the_board_starts_without_what_other_commands_need() -> None:
+    program = (
+        "import sys, judge.commands.leaderboard\n"
+        "sys.exit(bool({'torch', 'yaml', 'rich', 'jinja2', 'tarfile'} & sys.modules.keys()))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=False).returncode == 0

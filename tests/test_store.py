@@ -8,13 +8,15 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import astuple, replace
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from judge.card import Card
 from judge.record import to_json
-from judge.roster import Card, Participant
+from judge.roster import Participant
 from judge.store import schema
 from judge.store.decisions import Decision, Kind
 from judge.store.schema import StoreError, StoreFullError
@@ -75,7 +77,20 @@ def test_briefs_say_what_records_say(tmp_path: Path) -> None:
         assert (short.suite, short.case.name) == (whole.suite, whole.case.name)
         assert (short.verdict, short.score) == (whole.verdict, whole.score)
         times = whole.timing and (whole.timing.median_ms, whole.timing.p10_ms, whole.timing.p90_ms)
-        assert (short.timing and astuple(short.timing)) == times
+        assert (short.timing and msgspec.structs.astuple(short.timing)) == times
+
+
+def test_what_is_kept_in_brief_is_what_the_record_says_in_brief(tmp_path: Path) -> None:
+    with Store(tmp_path / "store.sqlite") as store:
+        see(store, "a", "c1")
+        store.add("a", "c1", "s1", public_record())
+        kept = store.briefs()
+        with sqlite3.connect(tmp_path / "store.sqlite") as connection:
+            (brief,) = connection.execute("SELECT brief FROM briefs").fetchone()
+            (record,) = connection.execute("SELECT record FROM results").fetchone()
+            connection.execute("DELETE FROM briefs")  # as of a store that kept none yet
+        assert len(brief) < len(record) / 2
+        assert store.briefs() == kept
 
 
 def test_the_newest_check_of_the_same_files_counts(tmp_path: Path) -> None:
@@ -174,18 +189,23 @@ def test_a_store_of_an_earlier_version_is_brought_up_with_what_it_holds(
         assert connection.execute("SELECT late FROM attempts").fetchone() == (7,)
 
 
-def test_a_store_of_the_first_version_keeps_its_results_and_takes_checks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as earlier:
-        earlier.setattr(schema, "MIGRATIONS", schema.MIGRATIONS[:1])
-        with Store(tmp_path / "store.sqlite") as store:
-            see(store, "a", "c1")
-            store.add("a", "c1", "s1", public_record())
-    with Store(tmp_path / "store.sqlite") as store:
+def test_a_store_of_the_first_version_keeps_its_results_and_takes_checks(tmp_path: Path) -> None:
+    path = tmp_path / "store.sqlite"
+    with Store(path) as store:
+        see(store, "a", "c1")
+        store.add("a", "c1", "s1", public_record())
+        kept = store.briefs()
+    with sqlite3.connect(path) as connection:
+        for later in ("checks", "briefs"):
+            connection.execute(f"DROP TABLE {later}")
+        connection.execute("PRAGMA user_version = 1")
+    with Store(path) as store:
         store.keep_check(check_report("ab" * 32))
         assert store.check("ab" * 32) is not None
         assert len(store.results()) == 1
+        assert store.briefs() == kept
+        store.add("a", "c1", "s2", public_record())
+        assert [graded.settings for graded in store.briefs()] == ["s1", "s2"]
 
 
 def test_a_migration_that_fails_changes_nothing(

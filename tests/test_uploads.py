@@ -14,8 +14,9 @@ import pytest
 
 from judge import archives
 from judge.archives import read_archive
+from judge.card import read_card
 from judge.fingerprint import content_digest
-from judge.roster import Participant, RosterError, load_roster, read_card
+from judge.roster import Participant, RosterError, load_roster
 from judge.store.store import Store
 from judge.submission import ENTRY, SubmissionError, submission_from
 from judge.uploads import Upload, find_uploads, left_alone, read_upload

@@ -13,11 +13,11 @@ import click
 
 from judge.commands.store_option import open_store, store_option
 from judge.commands.usage import WrongUsage, light_usage_errors
+from judge.hints import shown, suggestion
 from judge.roster import normal
 from judge.scoring import BEST_SCORE
 from judge.store.decisions import Decision, Kind
 from judge.text import plain
-from judge.yamlfile import shown, suggestion
 
 _SETTINGS = {"help_option_names": ["-h", "--help"]}
 

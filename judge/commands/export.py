@@ -40,7 +40,11 @@ def _instant(context: click.Context, option: click.Parameter, value: str | None)
     "--deadline",
     callback=_instant,
     metavar="TIME",
-    help="ISO 8601, local time unless it names a zone; uploads changed later are marked late.",
+    help="ISO 8601, local time unless it names a zone; uploads changed later are marked late, and "
+    "count only for who has no score in time.",
+)
+@click.option(
+    "--count-late", is_flag=True, help="Let late attempts count as all others do; still marked."
 )
 @click.option(
     "--by", metavar="total|public|hidden|CASE", help="The score. Default: as on the leaderboard."
@@ -72,6 +76,7 @@ def _instant(context: click.Context, option: click.Parameter, value: str | None)
 def export_command(
     roster_file: Path,
     deadline: datetime | None,
+    count_late: bool,
     by: str | None,
     attempt: str,
     number: int | None,
@@ -84,10 +89,12 @@ def export_command(
     Where several boards hold people of the roster, --board must name one. Exit status: 0, or 2
     wrong usage.
     """
+    if count_late and deadline is None:
+        raise WrongUsage("--count-late goes with --deadline")
     with light_usage_errors():
         roster = load_roster(roster_file)
         with open_store(store_file) as store:
-            boards = store_boards(store, by, attempt == "latest")
+            boards = store_boards(store, by, attempt == "latest", None if count_late else deadline)
     board = _chosen(boards, roster, number)
     if board is not None and not board.official:
         say("timing is not official: host clock of a CPU")

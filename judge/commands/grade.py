@@ -37,6 +37,7 @@ from judge.commands.run_options import (
 )
 from judge.commands.store_option import open_store, store_option
 from judge.engines.cluster_file import ClusterError
+from judge.hints import shown, suggestion
 from judge.reference_run import null_submission
 from judge.roster import Participant, load_roster, normal
 from judge.run_log import RunLog, run_log_path
@@ -48,7 +49,6 @@ from judge.suites import load_suite
 from judge.text import plain
 from judge.uploads import Place, find_uploads, left_alone
 from judge.views.class_lines import closing_line
-from judge.yamlfile import shown, suggestion
 
 COUNTED_SUITES = ("public", HIDDEN_SUITE, "correctness")
 

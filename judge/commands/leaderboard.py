@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from judge.commands.store_option import open_store, store_option
 from judge.commands.usage import WrongUsage, light_usage_errors, say
 from judge.garbage import uncollected
+from judge.hints import shown, suggestion
 from judge.leaderboard import Board, names_of, store_boards
 from judge.views.board import boards_csv, boards_json, markdown, print_boards
-from judge.yamlfile import shown, suggestion
 
 _FORMATS = {"csv": boards_csv, "json": boards_json, "md": markdown}
 
@@ -80,6 +79,8 @@ def leaderboard_command(
 
 def _show(boards: list[Board], output_format: str) -> None:
     if output_format == "table":
+        from rich.console import Console  # the other formats need none
+
         print_boards(boards, Console())
         return
     if len(boards) > 1:

@@ -37,11 +37,12 @@ from judge.repetitions import Repetitions
 from judge.sandbox.kinds import MODES, SANDBOX_HELP, SandboxError
 from judge.slices import SLICES
 from judge.sm_budget import SMS_HELP, BudgetError
-from judge.submission import Submission
+from judge.submission import Submission, SubmissionError
 from judge.suites import load_suites, select_cases
 from judge.text import plain
 from judge.threads import available_cores
 from judge.trial import Limits
+from judge.yamlfile import CaseFileError
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = ROOT / "cases"
@@ -51,8 +52,8 @@ MAX_CALLS = 100_000
 MAX_TIMEOUT_S = 86_400.0
 
 _USAGE_ERRORS = (
-    *LIGHT_ERRORS,
-    *(DeviceError, BaselineError, CacheError, SandboxError, BudgetError, ClusterError),
+    *(*LIGHT_ERRORS, CaseFileError, SubmissionError, DeviceError, BaselineError, CacheError),
+    *(SandboxError, BudgetError, ClusterError),
 )
 
 

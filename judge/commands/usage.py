@@ -11,13 +11,9 @@ from judge.commands.lines import print_line
 from judge.parquet import ParquetError
 from judge.roster import RosterError
 from judge.store.schema import StoreError
-from judge.submission import SubmissionError
-from judge.suites import CaseFileError
 from judge.text import plain
 
-LIGHT_ERRORS: tuple[type[Exception], ...] = (
-    *(CaseFileError, SubmissionError, RosterError, StoreError, ParquetError),
-)
+LIGHT_ERRORS = (RosterError, StoreError, ParquetError)
 """What only the caller can change, of commands that grade nothing."""
 
 

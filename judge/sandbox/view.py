@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from judge.caches import cache_root
+from judge.home import cache_root
 
 READABLE_VARIABLE = "GDN_JUDGE_READABLE"
 """More paths that children may read, separated as in PATH."""

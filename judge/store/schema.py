@@ -76,6 +76,12 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         )""",
         "CREATE INDEX checks_by_digest ON checks (digest)",
     ),
+    (
+        """CREATE TABLE briefs (
+            result INTEGER PRIMARY KEY REFERENCES results (id),
+            brief BLOB NOT NULL
+        )""",
+    ),
 )
 """What each version adds to the one before; a step that has been released is never changed."""
 

@@ -10,20 +10,22 @@ from dataclasses import astuple, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from judge.brief import AnyRecord, brief_from_json
-from judge.caches import cache_root
-from judge.check_report import CheckReport, check_from_json
+from judge.brief import AnyRecord, brief_from_json, shortened
 from judge.garbage import uncollected
+from judge.home import cache_root
 from judge.record import Record, from_json
 from judge.roster import Participant
 from judge.store.decisions import Decision, Kind
 from judge.store.schema import StoreError, StoreFullError, migrate
 from judge.text import writable
-from judge.uploads import Upload
+
+if TYPE_CHECKING:  # boards need neither
+    from judge.check_report import CheckReport
+    from judge.uploads import Upload
 
 MAKE_ROOM = "make room and start again: what is finished is kept"
 _NO_ROOM = (
@@ -35,6 +37,9 @@ _NO_ROOM = (
     sqlite3.SQLITE_IOERR_SHMSIZE,
 )
 """What SQLite fails with where there is no room: the end of a quota is an I/O error to it."""
+
+_BRIEF = "coalesce((SELECT brief FROM briefs WHERE result = results.id), record)"
+"""Results of earlier versions of the store have no brief: theirs is read from the record."""
 
 _RESERVE_BYTES = 4 * 2**20
 _WAIT_S = 60.0  # for another judge's transaction
@@ -170,6 +175,8 @@ class Store:
         `full` is true then.
         """
         environment, protocol = record.environment, record.protocol
+        text = msgspec.json.encode(record)
+        brief = shortened(text)
         values = {
             "participant": participant,
             "content": content,
@@ -187,18 +194,16 @@ class Store:
             "graded": record.score.graded,
             "interrupted": record.interrupted,
             "log": record.submission.log,
-            "record": msgspec.json.encode(record),
+            "record": text,
         }
-        names, marks = ", ".join(values), ", ".join("?" for _ in values)
-        statement = f"INSERT INTO results ({names}) VALUES ({marks})"
         try:
-            return self._insert(statement, tuple(values.values()))
+            return self._insert(values, brief)
         except StoreFullError:
             if not self._reserve.exists():
                 raise
             self._reserve.unlink()
             self.full = True
-            return self._insert(statement, tuple(values.values()))
+            return self._insert(values, brief)
 
     def participants(self) -> dict[str, Participant]:
         """Everybody who was seen, by id."""
@@ -217,11 +222,11 @@ class Store:
 
     def results(self) -> list[Graded]:
         """The last result of each content under each settings, oldest first."""
-        return self._last_results(from_json)
+        return self._last_results("record", from_json)
 
     def briefs(self) -> list[Graded]:
-        """As `results`, with records in brief, which takes a seventh of the time."""
-        return self._last_results(brief_from_json)
+        """As `results`, with records in brief, which takes a fraction of the time."""
+        return self._last_results(_BRIEF, brief_from_json)
 
     def record(self, number: int) -> Record:
         """The whole record of a result. Raises StoreError where there is no such result."""
@@ -247,6 +252,8 @@ class Store:
 
     def check(self, digest: str) -> CheckReport | None:
         """The newest check of the files with this digest, None where there was none."""
+        from judge.check_report import check_from_json
+
         with self._told():
             found = self._connection.execute(
                 "SELECT id, report FROM checks WHERE digest = ? ORDER BY id DESC LIMIT 1",
@@ -277,9 +284,13 @@ class Store:
         with self._told():
             return self._connection.execute("SELECT count(*) FROM results").fetchone()[0]
 
-    def _insert(self, statement: str, values: tuple[object, ...]) -> int:
+    def _insert(self, values: dict[str, object], brief: bytes) -> int:
+        names, marks = ", ".join(values), ", ".join("?" for _ in values)
         with self._transaction() as connection:
-            number = connection.execute(statement, values).lastrowid
+            number = connection.execute(
+                f"INSERT INTO results ({names}) VALUES ({marks})", tuple(values.values())
+            ).lastrowid
+            connection.execute("INSERT INTO briefs (result, brief) VALUES (?, ?)", (number, brief))
         assert number is not None
         return number
 
@@ -303,10 +314,10 @@ class Store:
                     raise
                 time.sleep(0.05)
 
-    def _last_results(self, decode: Callable[[bytes], AnyRecord]) -> list[Graded]:
+    def _last_results(self, text: str, decode: Callable[[bytes], AnyRecord]) -> list[Graded]:
         with self._told(), uncollected():
             rows = self._connection.execute(
-                "SELECT id, participant, content, settings, record FROM results WHERE id IN"
+                f"SELECT id, participant, content, settings, {text} FROM results WHERE id IN"
                 " (SELECT max(id) FROM results GROUP BY participant, content, settings)"
                 " ORDER BY id"
             )

@@ -9,15 +9,16 @@ import csv
 import io
 import re
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
-from rich.cells import cell_len
-from rich.console import Console
-from rich.text import Text
 
 from judge.leaderboard import Board, Cell, Row, Untimed
 from judge.text import csv_cell, plain
 from judge.verdict import Rules
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Column = tuple[str, Callable[[Row], str]]
 
@@ -29,6 +30,8 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]|~$@#]|(?<=:)//|(?<=www)\.)")
 
 def print_boards(boards: Sequence[Board], console: Console) -> None:
     """Print every board: its conditions, ranks and scores, then the cases, as many as fit a row."""
+    from rich.text import Text  # the other formats start without rich
+
     for number, board in enumerate(boards):
         if number:
             console.print()
@@ -140,6 +143,8 @@ def _of_case(case: str) -> Callable[[Row], str]:
 
 def _grid(columns: Sequence[Column], rows: Sequence[Row]) -> str:
     """Aligned columns; laid out here, as rich takes seconds for a class of a thousand."""
+    from rich.cells import cell_len
+
     grid = [[plain(name, 40), *(cell(row) for row in rows)] for name, cell in columns]
     for column in grid:
         widths = [len(cell) if cell.isascii() else cell_len(cell) for cell in column]
