@@ -126,6 +126,10 @@ def test_ctrl_c_ends_workers_and_lanes_and_keeps_what_is_finished(tmp_path: Path
     rest, errors = process.communicate(timeout=120)
     assert process.returncode == 130, errors.decode()
     assert b"Traceback" not in errors
+    # multiprocessing's resource tracker ends by itself once those that it serves are gone
+    until = time.monotonic() + 10
+    while any(alive(pid) for pid in processes) and time.monotonic() < until:
+        time.sleep(0.05)
     assert not [pid for pid in processes if alive(pid)]
     told = {line.split(b" ")[1].rstrip(b":").decode() for line in (text + rest).splitlines()}
     with Store(tmp_path / "store.sqlite") as store:
