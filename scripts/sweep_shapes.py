@@ -15,11 +15,10 @@ printed, and then the exit status is 1. Needs a CUDA device.
 from __future__ import annotations
 
 import csv
-import importlib.util
 import math
-import os
 import statistics
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
@@ -31,15 +30,15 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from judge.audit import SURPRISE_TOLERANCE
-from judge.caches import compile_judge_kernels, compiler_variables, judge_kernels, submission_cache
 from judge.case import Case
 from judge.checking import tensor_error
 from judge.child.calls import time_calls
 from judge.device import DeviceError, choose_device
 from judge.environment import installed_version
 from judge.problem import Inputs, make_inputs
-from judge.submission import ENTRY, find_submission
-from reference.preprocess import preprocess_for
+from judge.submission import find_submission
+from reference.preprocess import Preprocess
+from scripts.in_process import Result, function_of, ready_to_call
 
 SEED = 42
 WARM_UP, CALLS = 5, 20
@@ -54,7 +53,6 @@ BATCHES_AND_HEADS = (
 """Batch, query heads and value heads."""
 MOST_ROWS = 2**22  # of all chains together: 5 GB of inputs
 PUBLIC = Path(__file__).resolve().parents[1] / "reference" / "baselines" / "flash_qla_full.py"
-Result = tuple[torch.Tensor, torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -83,13 +81,25 @@ def main(
         device = choose_device("cuda")
     except DeviceError:
         raise click.ClickException("needs a CUDA device; there is none here") from None
-    compile_judge_kernels()
-    os.environ["TILELANG_CACHE_DIR"] = str(judge_kernels())
-    preprocess = preprocess_for(device)
-    contenders = [prepared(path) for path in (submission, *against)]
-    if installed_version("flash-qla") is not None:
-        contenders.append(public())
-    bad = 0
+    with tempfile.TemporaryDirectory() as folder:
+        found = [find_submission(path) for path in (submission, *against)]
+        preprocess = ready_to_call([one.digest for one in found], Path(folder), device)
+        contenders = [prepared(path) for path in (submission, *against)]
+        if installed_version("flash-qla") is not None:
+            contenders.append(public())
+        sys.exit(sweep(contenders, preprocess, device, gates, limit, csv_path))
+
+
+def sweep(
+    contenders: list[Contender],
+    preprocess: Preprocess,
+    device: torch.device,
+    gates: tuple[str, ...],
+    limit: float,
+    csv_path: Path,
+) -> bool:
+    """Measure all shapes, each row written at once. Whether one is above a limit."""
+    is_bad = False
     with csv_path.open("w", newline="") as file:
         writer = csv.writer(file)
         names = [f"{one.name}_ms" for one in contenders]
@@ -106,11 +116,11 @@ def main(
             writer.writerow(row)
             file.flush()
             if ratio > limit or not difference <= MOST_UNITS:
-                bad += 1
+                is_bad = True
                 click.echo(" ".join(map(str, row)))
             del inputs, g_cumsum, A, results
             torch.cuda.empty_cache()
-    sys.exit(bool(bad))
+    return is_bad
 
 
 OUTCOME = ("ratio", "difference")
@@ -127,34 +137,24 @@ def shapes(gates: tuple[str, ...]) -> Iterator[Case]:
 
 def prepared(path: Path) -> Contender:
     """A submission, which takes prepared inputs."""
-    found = find_submission(path)
-    os.environ.update(compiler_variables(submission_cache(found.digest)))
-    function = imported(path / ENTRY if path.is_dir() else path)
+    function = function_of(path)
 
     def call(inputs: Inputs, g_cumsum: torch.Tensor, A: torch.Tensor) -> Result:
         rest = (g_cumsum, inputs.beta, A, inputs.initial_state)
         return function(inputs.q, inputs.k, inputs.v, *rest)
 
-    return Contender(found.name, call)
+    return Contender(find_submission(path).name, call)
 
 
 def public() -> Contender:
     """FlashQLA's whole forward, which takes raw inputs."""
-    function = imported(PUBLIC)
+    function = function_of(PUBLIC)
 
     def call(inputs: Inputs, g_cumsum: torch.Tensor, A: torch.Tensor) -> Result:
         rest = (inputs.raw_g, inputs.beta, inputs.initial_state)
         return function(inputs.q, inputs.k, inputs.v, *rest)
 
     return Contender("flash_qla_whole", call)
-
-
-def imported(path: Path) -> Callable[..., Result]:
-    """`gdn_prefill_forward` of a file, as a module of its own."""
-    spec = importlib.util.spec_from_file_location(f"{path.parent.name}_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.gdn_prefill_forward
 
 
 def median_ms(

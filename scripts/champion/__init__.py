@@ -1,0 +1,1 @@
+"""The champion with one thing changed at a time."""

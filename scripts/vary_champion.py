@@ -1,0 +1,176 @@
+"""Time the champion with one idea changed at a time: what each is worth, and which are to be had.
+
+    python scripts/vary_champion.py --compile                  # needs nvcc, no GPU
+    python scripts/vary_champion.py --json OUT.json            # needs a CUDA device
+
+The variants stand in scripts/champion/variants.py. All of them are called in turns on one case: the
+untimed call is compared with the float64 reference, then each has its 20 calls in the lab's loop,
+three times over. The times are medians of all calls, host cost included, the same for all: each
+replays a graph. Kernels that `--compile` made are kept where `run.py check` keeps a submission's,
+in $GDN_JUDGE_CACHE if that is set, and serve on a GPU machine with the same target variables
+(docs/check.md).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import click
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from judge.case import Case
+from judge.checking import check_result
+from judge.child.calls import time_calls
+from judge.device import DeviceError, choose_device
+from judge.environment import installed_version
+from judge.problem import make_inputs
+from judge.reference_run import expected_results
+from judge.submission import ENTRY, find_submission
+from judge.suites import load_suite
+from judge.timing import summarize
+from reference.preprocess import Preprocess
+from scripts.champion.variants import VARIANTS, source_of
+from scripts.in_process import Result, function_of, ready_to_call
+
+ROOT = Path(__file__).resolve().parents[1]
+CHAMPION = ROOT / "submissions" / "champion" / ENTRY
+SEED = 42
+ROUNDS, WARM_UP, CALLS = 3, 5, 20
+UNCHANGED = "champion"
+
+
+@dataclass
+class Outcome:
+    """One variant on one case: times in ms, errors in units of the case's tolerance."""
+
+    case: str
+    variant: str
+    median_ms: float
+    spread: float
+    output_error: float
+    final_state_error: float
+    samples_ms: list[float]
+
+
+@click.command()
+@click.option("--case", "names", multiple=True, help="Default: all public cases.")
+@click.option("--only", multiple=True, help="Variants, by name. Default: all.")
+@click.option("--compile", "only_compile", is_flag=True, help="Compile all, and run nothing.")
+@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write every sample.")
+def main(
+    names: tuple[str, ...], only: tuple[str, ...], only_compile: bool, json_path: Path | None
+) -> None:
+    """Measure the variants and print them beside the champion."""
+    known = [one.name for one in VARIANTS]
+    if unknown := [name for name in only if name not in known]:
+        raise click.UsageError(f"--only {unknown[0]}: use one of {', '.join(known)}")
+    with tempfile.TemporaryDirectory() as folder:
+        paths = written(Path(folder), only)
+        if only_compile:
+            compile_all(list(paths.values()))
+            return
+        try:
+            device = choose_device("cuda")
+        except DeviceError:
+            raise click.ClickException("needs a CUDA device; there is none here") from None
+        cases = [
+            case
+            for case in load_suite(ROOT / "cases" / "public.yaml").cases
+            if not names or case.name in names
+        ]
+        digests = [find_submission(path).digest for path in paths.values()]
+        preprocess = ready_to_call(digests, Path(folder) / "cache", device)
+        functions = {name: function_of(path) for name, path in paths.items()}
+        outcomes = [
+            outcome for case in cases for outcome in measured(case, functions, preprocess, device)
+        ]
+    if json_path is not None:
+        json_path.write_text(json.dumps(record(outcomes, device), indent=1))
+
+
+def written(folder: Path, only: tuple[str, ...]) -> dict[str, Path]:
+    """Folders of the champion and its variants, by name."""
+    champion = CHAMPION.read_text()
+    sources = {UNCHANGED: champion}
+    sources |= {
+        one.name: source_of(one, champion) for one in VARIANTS if not only or one.name in only
+    }
+    paths = {}
+    for name, source in sources.items():
+        paths[name] = folder / f"variant_{name}"
+        paths[name].mkdir()
+        (paths[name] / ENTRY).write_text(source)
+    return paths
+
+
+def compile_all(paths: list[Path]) -> None:
+    """Let `run.py check` compile each; exit 1 where one does not compile."""
+    failed = []
+    for path in paths:
+        words = [str(path), "--suite", "public", "--profile", "h200"]
+        done = subprocess.run([sys.executable, str(ROOT / "run.py"), "check", *words], check=False)
+        failed += [path.name] * (done.returncode != 0)
+    sys.exit(bool(failed))
+
+
+def measured(
+    case: Case,
+    functions: dict[str, Callable[..., Result]],
+    preprocess: Preprocess,
+    device: torch.device,
+) -> list[Outcome]:
+    """All variants on one case, in turns."""
+    inputs = make_inputs(case, SEED, device)
+    g_cumsum, A = preprocess(inputs.k, inputs.raw_g, inputs.beta)
+    arguments = (inputs.q, inputs.k, inputs.v, g_cumsum, inputs.beta, A, inputs.initial_state)
+    ((expected, _),) = expected_results([case], [SEED], device)
+    samples: dict[str, list[float]] = {name: [] for name in functions}
+    errors = {
+        name: check_result(*function(*arguments), expected, case.tolerance)
+        for name, function in functions.items()
+    }
+    del expected
+    for _ in range(ROUNDS):
+        for name, function in functions.items():
+            call = partial(function, *arguments)
+            samples[name] += time_calls(call, WARM_UP, CALLS, device).samples_ms
+    outcomes = []
+    for name, times in samples.items():
+        timing = summarize(times)
+        ratios = [error.max_ratio for error in errors[name].errors] or [float("inf")] * 2
+        outcomes.append(Outcome(case.name, name, timing.median_ms, timing.spread, *ratios, times))
+    champion = outcomes[0].median_ms
+    for one in outcomes:
+        click.echo(
+            f"{case.name:>18} {one.variant:>20} {one.median_ms:9.4f} ms {one.spread:6.1%} "
+            f"{one.median_ms / champion:6.3f}  {errors[one.variant].verdict} "
+            f"{one.output_error:.3f} {one.final_state_error:.3f}"
+        )
+    return outcomes
+
+
+def record(outcomes: list[Outcome], device: torch.device) -> dict[str, object]:
+    """Everything measured, and where."""
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "device": torch.cuda.get_device_name(device),
+        "torch": torch.__version__,
+        "tilelang": installed_version("tilelang"),
+        "champion": find_submission(CHAMPION.parent).digest,
+        "variants": {one.name: one.text for one in VARIANTS},
+        "outcomes": [asdict(outcome) for outcome in outcomes],
+    }
+
+
+if __name__ == "__main__":
+    main()
