@@ -54,7 +54,7 @@ _OUTPUT_LATER: Edits = (
                         if with_output:
                             # The output of the chunk before, in the shadow of U'.
                             if chunk > begin:
-                                for i, j in T.Parallel(HEAD_DIM, CHUNK):
+                                for i, j in T.Parallel(VALUES, CHUNK):
                                     out_rows[j, i] = out[i, j]
                                 T.barrier_wait(out_written, (chunk - begin) % 2)
                                 T.copy(out_rows, out_tile)
@@ -64,7 +64,7 @@ _OUTPUT_LATER: Edits = (
 """,
         """\
                         if with_output:
-                            for i, j in T.Parallel(HEAD_DIM, CHUNK):
+                            for i, j in T.Parallel(VALUES, CHUNK):
                                 out_rows[j, i] = out[i, j]
                             gemm(
 """,
@@ -109,7 +109,7 @@ _OUTPUT_LATER: Edits = (
     (
         """\
                             T.copy(v_new, v_new_operand)
-                            for i, j in T.Parallel(HEAD_DIM, CHUNK):
+                            for i, j in T.Parallel(VALUES, CHUNK):
                                 out[i, j] *= factors[half, FROM_START, j]
                             T.barrier_arrive(factors_read[half])
                             T.barrier_wait(scores_stored, (chunk - begin) % 2)
@@ -117,7 +117,7 @@ _OUTPUT_LATER: Edits = (
         """\
                             T.copy(v_new, v_new_operand)
                             T.barrier_wait(scores_stored, (chunk - begin) % 2)
-                            for i, j in T.Parallel(HEAD_DIM, CHUNK):
+                            for i, j in T.Parallel(VALUES, CHUNK):
                                 out[i, j] *= factors[half, FROM_START, j]
                             T.barrier_arrive(factors_read[half])
 """,
@@ -136,7 +136,12 @@ _OUTPUT_LATER: Edits = (
                         T.barrier_wait(out_stored, (chunk - begin) % 2)
                         T.copy(
                             out_tile,
-                            output[b, chunk * CHUNK : (chunk + 1) * CHUNK, v_head, 0:HEAD_DIM],
+                            output[
+                                b,
+                                chunk * CHUNK : (chunk + 1) * CHUNK,
+                                v_head,
+                                first : first + VALUES,
+                            ],
                         )
                         T.barrier_arrive(out_written)
 """,
@@ -148,7 +153,7 @@ _OUTPUT_LATER: Edits = (
                             token = (begin + n - 1) * CHUNK
                             T.copy(
                                 out_tile,
-                                output[b, token : token + CHUNK, v_head, 0:HEAD_DIM],
+                                output[b, token : token + CHUNK, v_head, first : first + VALUES],
                             )
                         T.barrier_arrive(out_written)
 """,
@@ -197,7 +202,7 @@ VARIANTS = (
         (
             (
                 """\
-                        for i, j in T.Parallel(HEAD_DIM, HEAD_DIM):
+                        for i, j in T.Parallel(VALUES, HEAD_DIM):
                             state[i, j] *= keep
                         T.wait_wgmma(0)
                         T.warpgroup_fence_operand(v_new, num_regs=32)
@@ -205,7 +210,7 @@ VARIANTS = (
                 """\
                         T.wait_wgmma(0)
                         T.warpgroup_fence_operand(v_new, num_regs=32)
-                        for i, j in T.Parallel(HEAD_DIM, HEAD_DIM):
+                        for i, j in T.Parallel(VALUES, HEAD_DIM):
                             state[i, j] *= keep
 """,
             ),
@@ -240,6 +245,12 @@ VARIANTS = (
         "a warm-up reaches back until exp(-30) is left, not exp(-14)",
         True,
         (("FORGOTTEN = -14.0", "FORGOTTEN = -30.0"),),
+    ),
+    Variant(
+        "64_columns",
+        "a CTA keeps 64 value columns, so that there are twice as many; one state group",
+        False,
+        (("VALUES = 128", "VALUES = 64"),),
     ),
     Variant(
         "output_later",
@@ -282,6 +293,13 @@ gemm = partial(""",
             ),
             ("T.alloc_barrier(STATE_THREADS)", "T.alloc_barrier(STATE_WARPS)"),
         ),
+        upon="output_later",
+    ),
+    Variant(
+        "output_later_64_columns",
+        "both",
+        False,
+        (("VALUES = 128", "VALUES = 64"),),
         upon="output_later",
     ),
 )

@@ -57,8 +57,11 @@ STAGES = 3
 LOG2_E = 1.4426950408889634
 LOG2_SCALE = -3.5  # scale = 128^(-1/2)
 GROUP = 128
-STATE_THREADS = 2 * GROUP
-THREADS = 4 * GROUP
+# Value columns of a CTA: a state group has 64.
+VALUES = 128
+SLICES = HEAD_DIM // VALUES
+STATE_THREADS = VALUES // 64 * GROUP
+THREADS = STATE_THREADS + 2 * GROUP
 LOOK_BACK = 128
 # Rows of a chunk's factors: g in base 2, beta, beta * exp(g), exp(g_last - g), scale * exp(g), and
 # the logarithm of the last.
@@ -117,8 +120,10 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
         lead: T.int32,
         segment_chunks: T.int32,
     ) -> None:
-        with T.Kernel(segments, v_heads, batch, threads=THREADS) as (segment, v_head, b):
+        with T.Kernel(segments, v_heads * SLICES, batch, threads=THREADS) as (segment, part, b):
             thread = T.get_thread_binding()
+            v_head = part // SLICES
+            first = part % SLICES * VALUES
             qk_head = T.alloc_var("int32", init=v_head // (v_heads // qk_heads))
             chunks = T.ceildiv(tokens, CHUNK)
             begin = T.alloc_var(
@@ -130,29 +135,29 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
             # Inputs, loaded up to two chunks ahead.
             q_tile = T.alloc_shared((STAGES, CHUNK, HEAD_DIM), "bfloat16")
             k_tile = T.alloc_shared((STAGES, CHUNK, HEAD_DIM), "bfloat16")
-            v_tile_0 = T.alloc_shared((CHUNK, HEAD_DIM), "bfloat16")
-            v_tile_1 = T.alloc_shared((CHUNK, HEAD_DIM), "bfloat16")
-            v_tile_2 = T.alloc_shared((CHUNK, HEAD_DIM), "bfloat16")
+            v_tile_0 = T.alloc_shared((CHUNK, VALUES), "bfloat16")
+            v_tile_1 = T.alloc_shared((CHUNK, VALUES), "bfloat16")
+            v_tile_2 = T.alloc_shared((CHUNK, VALUES), "bfloat16")
             a_tile = T.alloc_shared((STAGES, CHUNK, CHUNK), "bfloat16")
 
             # What the other groups hand to the state groups.
             scores_tile = T.alloc_shared((CHUNK, CHUNK), "bfloat16")
             factors = T.alloc_shared((2, 6, CHUNK), "float32", scope="shared")
 
-            out_tile = T.alloc_shared((CHUNK, HEAD_DIM), "bfloat16")
+            out_tile = T.alloc_shared((CHUNK, VALUES), "bfloat16")
             chunk_gates = T.alloc_shared((LOOK_BACK,), "float32", scope="shared")
 
             # Transposed: a thread holds the same elements of all of them.
-            state = T.alloc_fragment((HEAD_DIM, HEAD_DIM), "float32")
-            state_operand = T.alloc_fragment((HEAD_DIM, HEAD_DIM), "bfloat16")
-            values = T.alloc_fragment((CHUNK, HEAD_DIM), "bfloat16")
-            u = T.alloc_fragment((HEAD_DIM, CHUNK), "float32")
-            w_operand = T.alloc_fragment((HEAD_DIM, CHUNK), "bfloat16")
-            v_new = T.alloc_fragment((HEAD_DIM, CHUNK), "float32")
-            v_new_operand = T.alloc_fragment((HEAD_DIM, CHUNK), "bfloat16")
-            v_new_decayed = T.alloc_fragment((HEAD_DIM, CHUNK), "bfloat16")
-            out = T.alloc_fragment((HEAD_DIM, CHUNK), "float32")
-            out_rows = T.alloc_fragment((CHUNK, HEAD_DIM), "bfloat16")
+            state = T.alloc_fragment((VALUES, HEAD_DIM), "float32")
+            state_operand = T.alloc_fragment((VALUES, HEAD_DIM), "bfloat16")
+            values = T.alloc_fragment((CHUNK, VALUES), "bfloat16")
+            u = T.alloc_fragment((VALUES, CHUNK), "float32")
+            w_operand = T.alloc_fragment((VALUES, CHUNK), "bfloat16")
+            v_new = T.alloc_fragment((VALUES, CHUNK), "float32")
+            v_new_operand = T.alloc_fragment((VALUES, CHUNK), "bfloat16")
+            v_new_decayed = T.alloc_fragment((VALUES, CHUNK), "bfloat16")
+            out = T.alloc_fragment((VALUES, CHUNK), "float32")
+            out_rows = T.alloc_fragment((CHUNK, VALUES), "bfloat16")
             scores = T.alloc_fragment((CHUNK, CHUNK), "float32")
             T.annotate_layout(
                 {
@@ -160,8 +165,8 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
                     v_tile_1: make_full_bank_swizzled_layout(v_tile_1),
                     v_tile_2: make_full_bank_swizzled_layout(v_tile_2),
                     out_tile: make_full_bank_swizzled_layout(out_tile),
-                    values: T.Fragment((CHUNK, HEAD_DIM), forward_fn=transposed_accumulator),
-                    out_rows: T.Fragment((CHUNK, HEAD_DIM), forward_fn=transposed_accumulator),
+                    values: T.Fragment((CHUNK, VALUES), forward_fn=transposed_accumulator),
+                    out_rows: T.Fragment((CHUNK, VALUES), forward_fn=transposed_accumulator),
                 }
             )
 
@@ -192,15 +197,15 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
                 T.set_max_nreg(208, 1)
                 if has_initial_state:
                     if start == 0:
-                        for i, j in T.Parallel(HEAD_DIM, HEAD_DIM):
-                            state[i, j] = initial_state[b, v_head, j, i]
+                        for i, j in T.Parallel(VALUES, HEAD_DIM):
+                            state[i, j] = initial_state[b, v_head, j, first + i]
                     else:
                         T.clear(state)
                 else:
                     T.clear(state)
                 T.copy(state, state_operand)
-                for first, last, with_output in ((start, begin, False), (begin, end, True)):
-                    for chunk in T.serial(first, last):
+                for low, high, with_output in ((start, begin, False), (begin, end, True)):
+                    for chunk in T.serial(low, high):
                         step = chunk - start
                         stage = step % STAGES
                         half = step % 2
@@ -215,7 +220,7 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
                         if with_output:
                             # The output of the chunk before, in the shadow of U'.
                             if chunk > begin:
-                                for i, j in T.Parallel(HEAD_DIM, CHUNK):
+                                for i, j in T.Parallel(VALUES, CHUNK):
                                     out_rows[j, i] = out[i, j]
                                 T.barrier_wait(out_written, (chunk - begin) % 2)
                                 T.copy(out_rows, out_tile)
@@ -237,7 +242,7 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
                         T.barrier_wait(factors_stored[half], step // 2 % 2)
                         T.wait_wgmma(1 if with_output else 0)
                         T.warpgroup_fence_operand(u, num_regs=32)
-                        for i, j in T.Parallel(HEAD_DIM, CHUNK):
+                        for i, j in T.Parallel(VALUES, CHUNK):
                             w_operand[i, j] = (
                                 factors[half, WRITE, j] * values[j, i]
                                 - factors[half, FORGET, j] * u[i, j]
@@ -250,17 +255,17 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
                             clear_accum=True,
                         )
                         keep = T.exp2(factors[half, G, CHUNK - 1])
-                        for i, j in T.Parallel(HEAD_DIM, HEAD_DIM):
+                        for i, j in T.Parallel(VALUES, HEAD_DIM):
                             state[i, j] *= keep
                         T.wait_wgmma(0)
                         T.warpgroup_fence_operand(v_new, num_regs=32)
-                        for i, j in T.Parallel(HEAD_DIM, CHUNK):
+                        for i, j in T.Parallel(VALUES, CHUNK):
                             v_new_decayed[i, j] = v_new[i, j] * factors[half, TO_LAST, j]
                         gemm(v_new_decayed, k_tile[stage, :, :], state)
                         if with_output:
                             T.warpgroup_fence_operand(out, num_regs=32)
                             T.copy(v_new, v_new_operand)
-                            for i, j in T.Parallel(HEAD_DIM, CHUNK):
+                            for i, j in T.Parallel(VALUES, CHUNK):
                                 out[i, j] *= factors[half, FROM_START, j]
                             T.barrier_arrive(factors_read[half])
                             T.barrier_wait(scores_stored, (chunk - begin) % 2)
@@ -283,20 +288,20 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
                             T.warpgroup_fence_operand(state, num_regs=64)
                             T.barrier_arrive(released[stage])
                             T.copy(state, state_operand)
-                for i, j in T.Parallel(HEAD_DIM, CHUNK):
+                for i, j in T.Parallel(VALUES, CHUNK):
                     out_rows[j, i] = out[i, j]
                 T.barrier_wait(out_written, (end - begin) % 2)
                 T.copy(out_rows, out_tile)
                 T.fence_proxy_async()
                 T.barrier_arrive(out_stored)
                 if end == chunks:
-                    for i, j in T.Parallel(HEAD_DIM, HEAD_DIM):
-                        final_state[b, v_head, j, i] = state[i, j]
+                    for i, j in T.Parallel(VALUES, HEAD_DIM):
+                        final_state[b, v_head, j, first + i] = state[i, j]
 
             elif thread < STATE_THREADS + GROUP:
                 T.set_max_nreg(64, 0)
-                for first, last, with_output in ((start, begin, False), (begin, end, True)):
-                    for chunk in T.serial(first, last):
+                for low, high, with_output in ((start, begin, False), (begin, end, True)):
+                    for chunk in T.serial(low, high):
                         step = chunk - start
                         stage = step % STAGES
                         half = step % 2
@@ -353,7 +358,7 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
                         for s, v_tile in ((0, v_tile_0), (1, v_tile_1), (2, v_tile_2)):
                             if stage == s:
                                 T.tma_copy(
-                                    v[b, token : token + CHUNK, v_head, 0:HEAD_DIM],
+                                    v[b, token : token + CHUNK, v_head, first : first + VALUES],
                                     v_tile,
                                     barrier=loaded[s],
                                 )
@@ -368,7 +373,12 @@ def compile_kernel(has_initial_state: bool) -> Callable[..., None]:
                         T.barrier_wait(out_stored, (chunk - begin) % 2)
                         T.copy(
                             out_tile,
-                            output[b, chunk * CHUNK : (chunk + 1) * CHUNK, v_head, 0:HEAD_DIM],
+                            output[
+                                b,
+                                chunk * CHUNK : (chunk + 1) * CHUNK,
+                                v_head,
+                                first : first + VALUES,
+                            ],
                         )
                         T.barrier_arrive(out_written)
                 else:
@@ -482,7 +492,8 @@ def gdn_prefill_forward(
     if graph is None:
         batch, tokens, v_heads, _ = v.shape
         kernel = compile_kernel(has_initial_state)
-        cut = segmentation(-(-tokens // CHUNK), batch * v_heads, multiprocessors(v.device))
+        chains = batch * v_heads * SLICES
+        cut = segmentation(-(-tokens // CHUNK), chains, multiprocessors(v.device))
         if key not in _called:
             _called.add(key)
             kernel(*tensors, *cut)
