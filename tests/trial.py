@@ -84,6 +84,10 @@ def known_answers(case: Case, strict: bool, device: str) -> Answers:
     return answers(case, SEED, AUDITS[kind.type] if strict else NO_AUDITS, AUDIT_SEEDS, kind)
 
 
+_null_case: dict[str, Case] = {}
+"""The case that a device's null session is prepared for."""
+
+
 @cache
 def null_session(device: str) -> Session:
     """The submission that does nothing, ready for any case until the tests end."""
@@ -98,7 +102,9 @@ def terms_for(case: Case, device: str, allowance: Allowance | None = None) -> Te
     """What the times of a case are held against; to be called just before it is judged."""
     kind = torch.device(device)
     null = null_session(device)
-    null.prepare(case, SEED)
+    if _null_case.get(device) != case:
+        null.prepare(case, SEED)
+        _null_case[device] = case
     floor = None
     if kind.type == "cuda":
         floor = floor_ms(case, known_ceilings(ceilings_folder(), kind))
