@@ -125,7 +125,26 @@ def test_time_that_is_denied_only_outside_of_pairs_is_seen() -> None:
     paired = Repetition(0.5, 1.5, 5.0)
     assert evidence_of(Repetition(0.45, 1.54, 5.0), paired) == ""  # 0.09 ms of 0.1
     said = evidence_of(Repetition(0.45, 1.56, 5.0), paired)
-    assert said.startswith("claimed 0.5 ms a call; the judge's clock saw 0.11 ms more")
+    assert said.startswith("claimed 0.45 ms a call; the judge's clock saw 0.11 ms more")
+
+
+def test_forged_claims_beside_a_few_skipped_calls_are_seen_though_each_are_less_than_half() -> None:
+    honest, forged = Repetition(1.0, 2.0, 5.0), Repetition(0.4, 2.0, 5.0)
+    skipped = Repetition(0.4, 1.4, 5.0)
+    pairs = [Pair(one, NULL) for one in [forged] * 5 + [skipped] * 2 + [honest] * 5]
+    seen = [pair.submission for pair in pairs] + [forged] * 44 + [skipped] * 2 + [honest] * 42
+    witness, said = weigh(seen, pairs, ALLOWANCE, floor_ms=0.3)
+    assert witness.claimed_ms == pytest.approx(0.4)
+    assert witness.unclaimed_ms == pytest.approx(0.6)
+    assert "the judge's clock saw 0.6 ms more" in said
+
+
+def test_times_of_two_kinds_are_no_contradiction() -> None:
+    quick, slow = Repetition(0.5, 1.5, 5.0), Repetition(0.8, 1.8, 5.0)
+    for share in (30, 49, 50, 51, 70):
+        seen = [quick] * share + [slow] * (100 - share)
+        pairs = [Pair(quick, NULL)] * 6 + [Pair(slow, NULL)] * 6
+        assert "judge's clock" not in weigh(seen, pairs, ALLOWANCE, floor_ms=0.3)[1]
 
 
 def test_a_machine_that_is_busy_for_a_while_delays_both_of_a_pair() -> None:
