@@ -16,7 +16,7 @@ class Repetition:
 
     claimed_ms: the call, as the child timed it. seen_ms: by the judge's clock, from sending the
     seed of new contents to having the digest of the result. busy_us: what the device still took
-    to become idle once the call's results were copied.
+    from the stop event until it was idle, the copies of the result included.
     """
 
     claimed_ms: float
@@ -49,7 +49,7 @@ class Allowance:
     pairs: how many are made. rest_ms, rest_share: what may be left unclaimed, fixed and as a share
     of the null submission's rest. apart_ms, apart_share: how much more may be claimed in a pair
     than elsewhere. busy_us: how much longer than after a call of the null submission the device
-    may be busy, which the host's own doing varies by tens of microseconds.
+    may take until it is idle, which the host's own doing varies by tens of microseconds.
     """
 
     pairs: int
