@@ -67,9 +67,9 @@ class Witness:
     claimed_ms: a timed call. paired_ms: a call beside which the null submission, which does
     nothing, was asked for one; seen_ms, null_ms: those repetitions by the judge's clock.
     unclaimed_ms: what a repetition took beside its call, less the same of the null submission;
-    allowed_ms: how much of that is let pass. busy_us: microseconds that the device was busy
-    once the result was copied, less the same of the null submission. floor_ms: the least that a
-    call can take on this device, None where unknown.
+    allowed_ms: how much of that is let pass. busy_us: microseconds from the stop event until the
+    device was idle, less the same of the null submission. floor_ms: the least that a call can take
+    on this device, None where unknown.
     """
 
     claimed_ms: float

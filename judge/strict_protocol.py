@@ -32,9 +32,10 @@ class Terms:
 
     floor_ms: the least that a call can take on this device. quiet_ms: what a repetition of the null
     submission takes beside its call while no submission has run. None where they are not known.
-    warm: whether a call with the old contents comes before each but the warm-ups: on CUDA, where a
-    launch would else be timed with cold caches, tens of microseconds later than in the lab's loop.
-    The seed of the new contents is sent when that call has ended; then the judge's clock starts.
+    warm: whether a call with the old contents comes before each but the warm-ups and those that
+    follow a slow one: on CUDA, where a launch would else be timed with cold caches, tens of
+    microseconds later than in the lab's loop. The seed of the new contents is sent when that call
+    has ended; then the judge's clock starts.
     beside: called before every timed repetition, so that something else is timed in turns with it.
     """
 
@@ -47,7 +48,7 @@ class Terms:
 
 
 _SLOW_MS = 2.0
-"""A call that takes longer needs none before it that warms the caches."""
+"""Calls that take longer need none before them that warms the caches; the last claim tells."""
 
 
 def run_strict_protocol(

@@ -56,8 +56,8 @@ _COUNT = {"cpu": Repetitions(1, 12), "gpu": Repetitions(5, 40)}
 # On a CPU enough pairs that their median counts, and then less needs to be let pass.
 _ON_CPU = replace(ALLOWANCES["cpu"], pairs=12, rest_ms=5.0, rest_share=1.0)
 _ALLOWANCES = {"cpu": _ON_CPU, "gpu": ALLOWANCES["cuda"]}
-# On a CPU what a run on a GPU has, and more late audits in place of the paired ones: a trick that
-# escapes once in thirty runs would fail the tests as often.
+# On a CPU the audits of a run on a GPU, and more of quick repetitions: a trick that escapes once in
+# thirty runs would fail the tests as often.
 _AUDITS = {"cpu": replace(AUDITS["cuda"], quick=8), "gpu": AUDITS["cuda"]}
 _MEMORY_GIB = 12.0
 # On a CPU the work is done several times over: hidden, it must show on the clock of a judge whose

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,12 +12,14 @@ from trial import known_answers, put_on_trial, verdict_cases, write_submission
 
 from judge.audit import Answer, Answers, AuditSeeds
 from judge.case import Case
-from judge.checking import Expected
+from judge.checking import Expected, Finding
+from judge.child.protocol import Repeated, Warmed
 from judge.digest import folded, tensor_digest
 from judge.floor import Ceilings, floor_ms
 from judge.repetitions import Repetitions
 from judge.schedule import schedule
-from judge.trial import Limits
+from judge.strict_protocol import Terms, run_strict_protocol
+from judge.trial import Limits, Outcome
 from judge.verdict import Verdict
 from judge.witness import Allowance, Pair, Repetition, unquiet, weigh
 
@@ -125,7 +128,27 @@ def test_time_that_is_denied_only_outside_of_pairs_is_seen() -> None:
     paired = Repetition(0.5, 1.5, 5.0)
     assert evidence_of(Repetition(0.45, 1.54, 5.0), paired) == ""  # 0.09 ms of 0.1
     said = evidence_of(Repetition(0.45, 1.56, 5.0), paired)
-    assert said.startswith("claimed 0.5 ms a call; the judge's clock saw 0.11 ms more")
+    assert said.startswith("claimed 0.45 ms a call; the judge's clock saw 0.11 ms more")
+
+
+def test_forged_claims_beside_a_few_skipped_calls_are_seen_though_each_are_less_than_half() -> None:
+    honest, forged = Repetition(1.0, 2.0, 5.0), Repetition(0.4, 2.0, 5.0)
+    skipped = Repetition(0.4, 1.4, 5.0)
+    pairs = [Pair(one, NULL) for one in [forged] * 5 + [skipped] * 2 + [honest] * 5]
+    seen = [pair.submission for pair in pairs] + [forged] * 44 + [skipped] * 2 + [honest] * 42
+    witness, said = weigh(seen, pairs, ALLOWANCE, floor_ms=0.3)
+    assert witness.claimed_ms == pytest.approx(0.4)
+    assert witness.unclaimed_ms == pytest.approx(0.6)
+    assert "the judge's clock saw 0.6 ms more" in said
+
+
+@pytest.mark.parametrize("share", [30, 49, 50, 51, 55, 70])
+def test_times_of_two_kinds_are_no_contradiction(share: int) -> None:
+    quick, slow = Repetition(1.0, 2.0, 5.0), Repetition(2.0, 3.0, 5.0)
+    late = [Repetition(1.0, 4.0, 5.0)] * 5  # more than lies between the two kinds
+    seen = [*late, *[quick] * (share - 5), *[slow] * (100 - share)]
+    pairs = [Pair(quick, NULL)] * 6 + [Pair(slow, NULL)] * 6
+    assert "judge's clock" not in weigh(seen, pairs, ALLOWANCE, floor_ms=0.3)[1]
 
 
 def test_a_machine_that_is_busy_for_a_while_delays_both_of_a_pair() -> None:
@@ -291,3 +314,60 @@ def test_what_is_trusted_is_compared_at_its_own_seed_alone() -> None:
 def test_all_but_the_warm_ups_follow_a_call_with_the_old_contents() -> None:
     steps = schedule(timed_case(), Repetitions(10, 100), ANSWERS, ALLOWANCE)
     assert [step.warm for step in steps] == [False] * 10 + [True] * 101
+
+
+class Scripted:
+    """A trial whose child answers at once; notes what was asked, and when it stood still."""
+
+    def __init__(self, claims: Iterator[float]) -> None:
+        self.limits, self.outcome = Limits(run=100.0), Outcome()
+        self.answered_s = 0.01
+        self.asked: list[str] = []
+        self.left: list[float] = []
+        self._claims = claims
+
+    def ask(
+        self, request: object, wanted: type, phase: str, limit_s: float, left_s: float
+    ) -> Warmed | Repeated:
+        assert phase == "run"
+        self.asked.append(type(request).__name__)
+        self.left.append(limit_s - left_s)
+        return Warmed() if wanted is Warmed else Repeated(next(self._claims), 5.0, "", "digest")
+
+    def pause(self, paused: bool) -> None:
+        self.asked.append("stopped" if paused else "going on")
+
+    def collect(self, *_: object) -> Finding:
+        return Finding(Verdict.PASS, "", [])
+
+    def repeat(self) -> Repetition:
+        self.asked.append("null")
+        return Repetition(0.01, 0.01, 5.0)
+
+
+LENIENT = Allowance(
+    pairs=1, rest_ms=1e9, rest_share=0.0, apart_ms=1e9, apart_share=0.0, busy_us=1e9
+)
+
+
+def asked_of(claims: list[float], *, warm: bool) -> Scripted:
+    """What a case of two warm-ups and these claims is asked for, one repetition of it paired."""
+    trial = Scripted(iter([9.0, 9.0, *claims]))
+    trusted = Answers(answer(42))
+    terms = Terms(trial, LENIENT, warm=warm)
+    run_strict_protocol(trial, timed_case(), Repetitions(2, len(claims)), trusted, {}, terms)
+    return trial
+
+
+def test_a_warming_call_is_asked_for_before_the_seed_and_the_neighbour_before_both() -> None:
+    trial = asked_of([0.5], warm=True)
+    turn = ["stopped", "null", "going on", "Warm", "Repeat"]
+    assert trial.asked == ["Repeat", "Repeat", *turn]
+    assert trial.left == pytest.approx([0.0, 0.01, 0.02, 0.03])  # both count for the limit
+
+
+def test_no_warming_call_on_a_cpu_nor_behind_a_slow_call() -> None:
+    assert "Warm" not in asked_of([0.5] * 3, warm=False).asked
+    asked = [one for one in asked_of([0.5, 2.5, 0.5, 0.5], warm=True).asked if one[0] in "WR"]
+    warmed = ["Warm", "Repeat"]
+    assert asked == ["Repeat", "Repeat", *warmed, *warmed, "Repeat", *warmed]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -27,8 +28,8 @@ class TimedCalls:
 
 @dataclass
 class TimedCall:
-    """One call: milliseconds, microseconds that the device was busy for beyond it and the copies of
-    its result, and what it returned."""
+    """One call: milliseconds, microseconds from the stop event until the device was idle, the
+    copies of the result included, and what it returned."""
 
     milliseconds: float
     busy_us: float
@@ -45,27 +46,56 @@ def time_call(
     """Renew the inputs, then time one call on an idle device and wait until all its work ended.
 
     keep: copies what was returned. On CUDA the copies are queued on the current stream right behind
-    the stop event: what another stream has not finished by then is not in them. What still runs
-    when they are made shows in busy_us. held: entered for the timed call alone.
+    the stop event: what another stream has not finished by then is not in them. held: entered for
+    the call and the copies. Garbage is looked for in the call alone: elsewhere a finaliser could
+    work unseen.
     """
-    renew()
-    if device.type != "cuda":
-        milliseconds, result = _time_with_host_clock(call)
-        keep(result)
-        return TimedCall(milliseconds, 0.0, result)
-    torch.cuda.synchronize()
-    start, end, kept = (torch.cuda.Event(enable_timing=True) for _ in range(3))
-    with held():
-        start.record()
-        result = call()
-        end.record()
-        keep(result)
-        kept.record()
-        kept.synchronize()
-    stopped = time.perf_counter_ns()
-    torch.cuda.synchronize()
-    busy_us = (time.perf_counter_ns() - stopped) / 1e3
-    return TimedCall(start.elapsed_time(end), busy_us, result)
+    with _CollectingInside(call) as collecting_call:
+        renew()
+        if device.type != "cuda":
+            milliseconds, result = _time_with_host_clock(collecting_call)
+            keep(result)
+            return TimedCall(milliseconds, 0.0, result)
+        torch.cuda.synchronize()
+        start, end, kept = (torch.cuda.Event(enable_timing=True) for _ in range(3))
+        with held():
+            start.record()
+            result = collecting_call()
+            end.record()
+            keep(result)
+            kept.record()
+            kept.synchronize()
+        copied = time.perf_counter_ns()
+        torch.cuda.synchronize()
+        waited_us = (time.perf_counter_ns() - copied) / 1e3
+        busy_us = end.elapsed_time(kept) * 1e3 + waited_us
+        return TimedCall(start.elapsed_time(end), busy_us, result)
+
+
+class _CollectingInside:
+    """Python's search for garbage off in a with block, and as the call left it inside the call."""
+
+    def __init__(self, call: Callable[[], Result]) -> None:
+        self._call = call
+        self._collects = False
+
+    def __enter__(self) -> Callable[[], Result]:
+        self._collects = gc.isenabled()
+        gc.disable()
+        return self._collecting_call
+
+    def __exit__(self, *_: object) -> None:
+        if self._collects:
+            gc.enable()
+
+    def _collecting_call(self) -> Result:
+        if self._collects:
+            gc.enable()
+        try:
+            return self._call()
+        finally:
+            self._collects = gc.isenabled()
+            gc.disable()
 
 
 def time_calls(

@@ -6,6 +6,7 @@ patch gains is caught from outside, by the judge's own clock and by the digests.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import socket
 import sys
@@ -22,12 +23,17 @@ _TORCH_FUNCTIONS = (
     *("Generator", "Tensor", "device", "inference_mode"),
 )
 _TENSOR_METHODS = (
-    *("contiguous", "copy_", "cpu", "data_ptr", "detach", "fill_", "is_contiguous", "numel"),
-    *("numpy", "reshape", "storage_offset", "sum", "to", "view"),
+    *("contiguous", "copy_", "cpu", "data_ptr", "detach", "device", "dtype", "fill_", "is_conj"),
+    *("is_contiguous", "is_neg", "layout", "nbytes", "numel", "numpy", "reshape", "shape"),
+    *("storage_offset", "sum", "to", "untyped_storage", "view"),
 )
-_CUDA_FUNCTIONS = ("Event", "current_stream", "empty_cache", "is_initialized", "synchronize")
+_CUDA_FUNCTIONS = (
+    *("CUDAGraph", "Event", "Stream", "_get_device_index", "_lazy_init", "current_stream"),
+    *("device", "empty_cache", "is_initialized", "synchronize"),
+)
 _EVENT_METHODS = ("__new__", "elapsed_time", "record", "synchronize")
 _MOST_NAMED = 8
+_MONITORING_TOOLS = 6  # the numbers of tools that sys.monitoring knows
 
 
 class Guard:
@@ -42,9 +48,11 @@ class Guard:
             (torch.Tensor, "torch.Tensor", _TENSOR_METHODS),
             (torch.cuda, "torch.cuda", _CUDA_FUNCTIONS),
             (torch.cuda.Event, "torch.cuda.Event", _EVENT_METHODS),
+            (torch.cuda.CUDAGraph, "torch.cuda.CUDAGraph", ("replay",)),
             (DeviceContext, "torch.utils._device.DeviceContext", ("__torch_function__",)),
             (F, "torch.nn.functional", ("logsigmoid", "normalize", "pad")),
             (time, "time", ("perf_counter_ns", "perf_counter", "monotonic", "time")),
+            (gc, "gc", ("disable", "enable", "isenabled")),
             (hashlib, "hashlib", ("sha256",)),
             (socket.socket, "socket.socket", ("recv", "sendall")),
         ]
@@ -77,9 +85,19 @@ class Guard:
             ]
         if sys.gettrace() is not None or sys.getprofile() is not None:
             found.append("sys.settrace or sys.setprofile")
+        if _is_monitored():
+            found.append("what Python runs, by sys.monitoring")
         if _foreign_modes():
             found.append("torch's operators, by a mode left on")
         return found[:_MOST_NAMED]
+
+
+def _is_monitored() -> bool:
+    """Whether a tool sees which of Python's functions run, as from Python 3.12 on it can."""
+    monitoring = getattr(sys, "monitoring", None)
+    return monitoring is not None and any(
+        monitoring.get_tool(number) is not None for number in range(_MONITORING_TOOLS)
+    )
 
 
 def _foreign_modes() -> bool:

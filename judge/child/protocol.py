@@ -131,8 +131,8 @@ class Repeated(msgspec.Struct, tag=True, frozen=True):
     """One call as the child saw it, answered before it can know whether the result is looked at.
 
     milliseconds: of the call, by CUDA events or the host's clock. busy_us: what the device still
-    took to become idle once the result was copied, in microseconds. problem: why the returned
-    object is no result, else empty. digest: of output and final_state.
+    took from the stop event until it was idle, in microseconds, the copies of the result included.
+    problem: why the returned object is no result, else empty. digest: of output and final_state.
     """
 
     milliseconds: float

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from judge.case import HEAD_DIM, Case
+from judge.child.results import plain_view
 from judge.digest import digest_of_words, folded, result_digest
 
 Result = tuple[torch.Tensor, torch.Tensor]
@@ -28,10 +29,20 @@ class Snapshot:
         if device.type == "cuda":
             self._capture()
 
-    def copy(self, result: Result) -> None:
-        """Copy a result of the right form, on CUDA on the current stream without waiting for it."""
+    def copy(self, result: Result) -> str:
+        """Copy a result of the right form, on CUDA on the current stream without waiting for it.
+
+        Why that made no copy, else "": a result in these very buffers changes with them.
+        """
         for kept, returned in zip(self.result, result, strict=True):
-            kept.copy_(returned.detach())
+            kept.copy_(plain_view(returned))
+        own = [(kept.data_ptr(), kept.data_ptr() + kept.nbytes) for kept in self.result]
+        for name, returned in zip(("output", "final_state"), result, strict=True):
+            storage = plain_view(returned).untyped_storage()
+            start, end = storage.data_ptr(), storage.data_ptr() + storage.nbytes()
+            if any(start < its_end and its_start < end for its_start, its_end in own):
+                return f"{name} lies where the judge keeps its copies"
+        return ""
 
     def digest(self) -> str:
         """The digest of what was copied last."""

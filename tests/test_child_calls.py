@@ -1,0 +1,170 @@
+"""What the child does around a timed call: garbage, copies, and what counts as a result."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from types import ModuleType
+
+import pytest
+import torch
+
+from judge.child.calls import time_call
+from judge.child.guard import Guard
+from judge.child.results import result_problem
+from judge.child.snapshot import Snapshot
+from tests.trial import verdict_cases
+
+CPU = torch.device("cpu")
+CASE = replace(verdict_cases()[0], batch=1, tokens=3, v_heads=2)
+
+
+def result_of(value: float) -> tuple[torch.Tensor, torch.Tensor]:
+    output = torch.full((1, 3, 2, 128), value, dtype=torch.bfloat16)
+    return output, torch.full((1, 2, 128, 128), value)
+
+
+@pytest.fixture
+def collecting() -> Iterator[None]:
+    yield
+    gc.enable()
+
+
+def test_garbage_is_looked_for_in_the_call_alone(collecting: None) -> None:
+    seen: list[tuple[str, bool]] = []
+
+    def note(name: str) -> None:
+        seen.append((name, gc.isenabled()))
+
+    time_call(lambda: note("call"), lambda: note("renew"), CPU, lambda _: note("keep"))
+    assert seen == [("renew", False), ("call", True), ("keep", False)]
+    assert gc.isenabled()
+
+
+def test_whether_garbage_is_looked_for_stays_the_submission_s_choice(collecting: None) -> None:
+    time_call(gc.disable, lambda: None, CPU, lambda _: None)
+    assert not gc.isenabled()
+    time_call(lambda: None, lambda: None, CPU, lambda _: None)
+    assert not gc.isenabled()
+    time_call(gc.enable, lambda: None, CPU, lambda _: None)
+    assert gc.isenabled()
+
+
+def test_garbage_is_looked_for_again_after_a_call_that_fails(collecting: None) -> None:
+    with pytest.raises(ZeroDivisionError):
+        time_call(lambda: 1 / 0, lambda: None, CPU, lambda _: None)
+    assert gc.isenabled()
+
+
+def test_results_are_copied_behind_the_stop_event_before_anything_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps: list[str] = []
+    names = iter(["start", "end", "kept"])
+
+    class Event:
+        def __init__(self, enable_timing: bool) -> None:
+            assert enable_timing
+            self.name = next(names)
+
+        def record(self) -> None:
+            steps.append(self.name)
+
+        def synchronize(self) -> None:
+            steps.append(f"wait for {self.name}")
+
+        def elapsed_time(self, later: Event) -> float:
+            return {("start", "end"): 3.0, ("end", "kept"): 0.25}[self.name, later.name]
+
+    @contextmanager
+    def held() -> Iterator[None]:
+        steps.append("hold")
+        yield
+        steps.append("let go")
+
+    monkeypatch.setattr(torch.cuda, "Event", Event)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: steps.append("wait for all"))
+
+    def call() -> str:
+        steps.append("call")
+        return "result"
+
+    def keep(result: object) -> None:
+        steps.append(f"copy {result}")
+
+    cuda = torch.device("cuda", 0)
+    timed = time_call(call, lambda: steps.append("renew"), cuda, keep, held)
+    before = ["renew", "wait for all", "hold", "start", "call", "end"]
+    after = ["copy result", "kept", "wait for kept", "let go", "wait for all"]
+    assert steps == before + after
+    assert (timed.milliseconds, timed.result) == (3.0, "result")
+    assert timed.busy_us >= 250.0  # the copies, and what was waited for after them
+
+
+def test_looking_at_a_result_runs_no_method_of_its_own() -> None:
+    output, state = result_of(1.0)
+    asked: list[str] = []
+    for name in ("is_neg", "is_conj", "detach", "untyped_storage"):
+        setattr(output, name, lambda name=name: asked.append(name))
+    assert result_problem((output, state), CASE, CPU) == ""
+    snapshot = Snapshot(CASE, CPU)
+    assert snapshot.copy((output, state)) == ""
+    assert asked == []
+    assert torch.equal(snapshot.result[0], torch.ones_like(snapshot.result[0]))
+
+
+def test_a_result_in_the_judge_s_copies_is_none() -> None:
+    snapshot = Snapshot(CASE, CPU)
+    output, state = result_of(1.0)
+    own_output, own_state = snapshot.result
+    assert snapshot.copy((own_output, state)).startswith("output lies where")
+    assert snapshot.copy((output, own_state.view_as(own_state))).startswith("final_state lies")
+    # as views of one piece of memory, in either order, results are as good as any others
+    piece = torch.zeros(2 * state.numel())
+    assert snapshot.copy((output, piece[: state.numel()].view_as(state))) == ""
+    assert snapshot.copy((output, piece[state.numel() :].view_as(state))) == ""
+
+
+def test_copies_stay_as_they_were_when_the_result_changes() -> None:
+    snapshot = Snapshot(CASE, CPU)
+    output, state = result_of(1.0)
+    snapshot.copy((output, state))
+    before = snapshot.digest()
+    output.zero_()
+    assert snapshot.digest() == before
+    snapshot.copy((output, state))
+    assert snapshot.digest() != before
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "label"),
+    [
+        (torch.Tensor, "is_neg", "torch.Tensor.is_neg"),
+        (torch.Tensor, "shape", "torch.Tensor.shape"),
+        (torch.cuda.CUDAGraph, "replay", "torch.cuda.CUDAGraph.replay"),
+        (torch.cuda, "_lazy_init", "torch.cuda._lazy_init"),
+        (gc, "disable", "gc.disable"),
+    ],
+)
+def test_guard_names_what_was_replaced(
+    owner: type | ModuleType, name: str, label: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guard = Guard([])
+    assert guard.replaced() == []
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, lambda *_: None)
+        found = guard.replaced()
+    assert found == [label]
+    assert guard.replaced() == []
+
+
+def test_guard_sees_a_tool_that_watches_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Monitoring:
+        @staticmethod
+        def get_tool(number: int) -> str | None:
+            return "profiler" if number == 2 else None
+
+    monkeypatch.setattr("sys.monitoring", Monitoring, raising=False)
+    assert Guard([]).replaced() == ["what Python runs, by sys.monitoring"]
