@@ -59,7 +59,8 @@ def _pair(steps: list[Step], pairs: int, audited: int, chance: random.Random) ->
     paired = chance.sample(range(len(steps)), min(pairs, len(steps)))
     for place in paired:
         steps[place] = replace(steps[place], paired=True)
-    for place in [n for n in paired if steps[n].answer is None][:audited]:
+    free = [place for place in paired if steps[place].answer is None and not steps[place].late]
+    for place in free[:audited]:
         steps[place] = replace(steps[place], late=True)
 
 

@@ -293,13 +293,14 @@ def test_answers_of_the_verdict_cases_hold_all_kinds() -> None:
 
 def test_pairs_are_timed_repetitions_anywhere_and_two_of_them_are_audited() -> None:
     places: set[int] = set()
-    answers = replace(ANSWERS, paired=2)
+    answers = replace(ANSWERS, quick=3, paired=2)
     for _ in range(200):
         steps = schedule(timed_case(), Repetitions(10, 100), answers, ALLOWANCE)
         paired = [step for step in steps if step.paired]
         assert len(paired) == 12
         assert all(step.timed for step in paired)
-        assert sum(step.late for step in paired) == 2
+        assert sum(step.late for step in paired) >= 2
+        assert sum(step.late for step in steps) == 5
         assert len({step.seed for step in steps}) == len(steps)
         places |= {int(step.label.split()[1]) for step in paired}
     assert places == set(range(1, 101))  # one is missed once in 10^9 times

@@ -119,7 +119,7 @@ def _readable() -> Iterator[Path]:
     paths += [Path(entry) for value in listed for entry in value.split(os.pathsep) if entry]
     named = " ".join(os.environ.get(name, "") for name in _COMPILER_VARIABLES)
     for name in (*_COMPILERS, *named.split()):
-        found = shutil.which(name)
+        found = name if Path(name).is_dir() else shutil.which(name)  # NVCC_CCBIN may be a folder
         if found is not None:
             paths.append(Path(found))
             folder = Path(found).resolve().parent
