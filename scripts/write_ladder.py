@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from scripts import markdown  # noqa: E402
+from scripts.goal import unmet  # noqa: E402
 from scripts.ladder.goals import goals  # noqa: E402
 from scripts.ladder.memory import read_check  # noqa: E402
 from scripts.ladder.page import BLOCKS, Material, order_lines  # noqa: E402
@@ -71,10 +72,7 @@ def remarks(material: Material) -> Iterator[str]:
     for ladder in material.ladders:
         for line in order_lines(material.report, ladder):
             yield f"order, {ladder.title}: {line.removeprefix('- ')}"
-    for goal in goals(material.ladders):
-        if not goal.holds:
-            word = "not known" if goal.holds is None else "does not hold"
-            yield f"{word}: {goal.asked}: {goal.found}"
+    yield from unmet(goals(material.ladders))
 
 
 @click.command()

@@ -12,6 +12,7 @@ from judge.profiling.stalls import label
 from judge.record import CaseResult, Record, SuiteScore
 from judge.text import plain
 from judge.verdict import Verdict
+from scripts.goal import goal_table
 from scripts.ladder.goals import goals
 from scripts.ladder.memory import (
     HAND_OVER,
@@ -549,9 +550,7 @@ def order_lines(report: Report, ladder: Ladder) -> Iterator[str]:
 
 def held(material: Material) -> Iterator[str]:
     """What the ladder is held to, and whether it holds."""
-    words = {True: "yes", False: "no", None: NONE}
-    rows = [[goal.asked, cell(goal.found), words[goal.holds]] for goal in goals(material.ladders)]
-    yield from table(["asked", "found", "holds"], rows, left=(0, 1, 2))
+    yield from goal_table(goals(material.ladders))
 
 
 BLOCKS: Mapping[str, Callable[[Material], Iterator[str]]] = {
