@@ -11,12 +11,14 @@ same command, elsewhere too. Parts are measured one after the other, never two a
 
 How long each takes on an H200 is estimated, from what earlier runs took (docs/results/h200) and how
 often each part calls what; not measured. On a machine where no public implementation ran before,
-its kernels are compiled first, which comes on top: minutes.
+its kernels are compiled first, which comes on top: minutes. `grade` names TileLang's target, and
+kernels of a named target are kept apart from others; with TILELANG_TARGET and
+TILELANG_DEFAULT_TARGET set to TARGET of judge/profiles.py, all parts share theirs.
 
 - table-all: `run.py --reference-benchmarks --baseline live` of one submission on all public cases,
   the lab's CSV beside its record. 2 minutes: a start of 20 s, and of six rivals a check against
   float64, 110 calls in turns and 50 replays a case. What is not installed is said on standard
-  error, and so is by name what fails.
+  error, what fails stands in the record's notes, which are printed.
 - table-16, table-14: the same on 16 SMs and on the lab's slice. 3 minutes each: calls take up to
   nine times as long there.
 - scores: `calibrate` on the public cases (1 to 2 minutes); then the versions that the ladder keeps,
@@ -106,6 +108,8 @@ def table(job: Job, budget: str) -> int:
     file = job.session.table(budget)
     keep_record(record, job.version.path, file)
     file.with_suffix(".csv").write_text(benchmark_csv(record))
+    for note in record.notes:
+        click.echo(f"table-{budget}: {note}")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,16 @@ from scripts import measure_baselines, measure_waves
 from scripts.baselines.sessions import SessionFolder
 from scripts.grading import INTERRUPTED, ROOT, WRONG_USAGE, Entry
 from scripts.ladder.versions import VERSIONS, Fate, Version, kept
-from scripts.measure_baselines import PARTS, Job, main, scores, session_name, spread, table
+from scripts.measure_baselines import (
+    PARTS,
+    Job,
+    main,
+    printed_by,
+    scores,
+    session_name,
+    spread,
+    table,
+)
 from tests.baseline_records import (
     run_record,
     scored_record,
@@ -74,12 +84,19 @@ class Commands:
     ],
 )
 def test_a_table_is_a_record_and_the_lab_s_csv(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: str, sms: int, options: list[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    budget: str,
+    sms: int,
+    options: list[str],
 ) -> None:
     record = table_record(sms)
     info = replace(record.submission, path="/tmp/a/champion", log="/home/b/logs/x.log")
-    commands = Commands(monkeypatch, (1, to_json(replace(record, submission=info))))
+    note = "chain_equal: fla (full_forward) left out: WRONG"
+    commands = Commands(monkeypatch, (1, to_json(replace(record, submission=info, notes=[note]))))
     assert table(job(tmp_path), budget) == 0
+    assert capsys.readouterr().out == f"table-{budget}: {note}\n"
     (asked,) = commands.asked
     assert asked == [
         *("--submission", str(ROOT / "submissions" / "champion"), "--suite", "public"),
@@ -217,6 +234,11 @@ def test_five_runs_of_another_session_are_no_part_of_these(
     commands = Commands(monkeypatch)
     assert spread(job(tmp_path)) == 0
     assert [graded for graded, _ in commands.graded] == [[f"run-{n}" for n in range(1, 6)]]
+
+
+def test_what_a_command_printed_and_how_it_ended() -> None:
+    command = [sys.executable, "-c", "print('data'); raise SystemExit(3)"]
+    assert printed_by(command) == (3, "data\n")
 
 
 def test_a_session_has_a_name_of_its_own() -> None:
