@@ -33,12 +33,9 @@ usage, 130 interrupted.
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
@@ -46,10 +43,16 @@ import click
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from judge.record import Record, from_json, to_json  # noqa: E402
-from judge.slices import SLICES  # noqa: E402
-from judge.store.store import Store  # noqa: E402
+from judge.record import from_json  # noqa: E402
 from judge.text import plain  # noqa: E402
+from scripts.grading import (  # noqa: E402
+    ALL,
+    INTERRUPTED,
+    WRONG_USAGE,
+    Entry,
+    budget_options,
+    grade_entries,
+)
 from scripts.ladder.versions import (  # noqa: E402
     FULL_SUITES,
     PUBLIC_SUITE,
@@ -57,10 +60,6 @@ from scripts.ladder.versions import (  # noqa: E402
     Version,
     surprise,
 )
-
-ALL = "all"
-INTERRUPTED = 130
-SLICE_BY_SMS = {one.sms: one.name for one in SLICES.values()}
 
 
 @dataclass(frozen=True)
@@ -71,12 +70,9 @@ class Batch:
     versions: Sequence[Version]
     suites: Sequence[str]
 
-    def options(self, store: Path, baseline: str, device: str) -> list[str]:
-        """Of `run.py grade`, the folder aside."""
-        options = ["--store", str(store), "--baseline", baseline, "--device", device]
-        if self.budget != ALL:
-            name = SLICE_BY_SMS.get(int(self.budget))
-            options += ["--slice", name] if name else ["--sms", self.budget]
+    def options(self, baseline: str, device: str) -> list[str]:
+        """Of `run.py grade`, folder and store aside."""
+        options = ["--baseline", baseline, "--device", device, *budget_options(self.budget)]
         return [*options, *(word for suite in self.suites for word in ("--suite", suite))]
 
 
@@ -108,43 +104,11 @@ def record_file(folder: Path, version: Version, budget: str) -> Path:
 
 def run_batch(batch: Batch, folder: Path, baseline: str, device: str) -> int:
     """Grade a batch; the exit status of `grade`, which has told why on standard error."""
-    with tempfile.TemporaryDirectory() as work:
-        uploads, store = Path(work) / "uploads", Path(work) / "ladder.sqlite"
-        for version in batch.versions:
-            skipped = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(ROOT / version.path, uploads / version.name, ignore=skipped)
-        command = [sys.executable, str(ROOT / "run.py"), "grade", str(uploads)]
-        command += batch.options(store, baseline, device)
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            try:
-                for line in process.stdout or ():
-                    click.echo(f"{batch.budget} SMs, {line.rstrip()}")
-                    write_records(store, batch, folder)
-            except KeyboardInterrupt:  # `grade` has had it too, and ends
-                process.wait()
-        write_records(store, batch, folder)
-    return process.returncode
-
-
-def write_records(store: Path, batch: Batch, folder: Path) -> None:
-    """Write what is in the store and has no file yet."""
-    if not store.is_file():
-        return
-    versions = {version.name: version for version in batch.versions}
-    with Store(store, must_exist=True) as opened:
-        for result in opened.results():
-            version = versions[result.participant]
-            target = record_file(folder, version, batch.budget)
-            if not target.exists():
-                whole = target.with_suffix(".part")
-                whole.write_text(to_json(shortened(result.record, version)) + "\n")
-                whole.replace(target)
-
-
-def shortened(record: Record, version: Version) -> Record:
-    """A record without the folders in which it was made."""
-    submission = replace(record.submission, path=version.path, log=Path(record.submission.log).name)
-    return replace(record, submission=submission)
+    entries = [
+        Entry(version.name, version.path, record_file(folder, version, batch.budget))
+        for version in batch.versions
+    ]
+    return grade_entries(entries, batch.options(baseline, device), f"{batch.budget} SMs")
 
 
 def outcome_lines(folder: Path, batch: Batch) -> Iterator[tuple[str, bool]]:
@@ -190,7 +154,7 @@ def main(
     fine = True
     for batch in batches(folder, budgets, only, suites):
         status = run_batch(batch, folder, baseline, device)
-        if status in (2, INTERRUPTED):
+        if status in (WRONG_USAGE, INTERRUPTED):
             sys.exit(status)
         for line, expected in outcome_lines(folder, batch):
             click.echo(line)

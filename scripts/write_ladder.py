@@ -15,9 +15,9 @@ held to and does not hold. Needs matplotlib.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import click
@@ -25,15 +25,12 @@ import click
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from scripts import markdown  # noqa: E402
+from scripts.goal import unmet  # noqa: E402
 from scripts.ladder.goals import goals  # noqa: E402
 from scripts.ladder.memory import read_check  # noqa: E402
 from scripts.ladder.page import BLOCKS, Material, order_lines  # noqa: E402
-from scripts.ladder.records import (  # noqa: E402
-    LadderError,
-    read_ladders,
-    read_profiles,
-    read_public,
-)
+from scripts.ladder.records import read_ladders, read_profiles, read_public  # noqa: E402
 from scripts.ladder.report import load_report  # noqa: E402
 from scripts.ladder.versions import FIRST, REFERENCE, SUBMITTED  # noqa: E402
 
@@ -45,8 +42,7 @@ PROFILES = RESULTS / "h200" / "profile"
 CHECK = RESULTS / "check_v14_cuda_graph.json"
 PROFILED = (FIRST, "v06_warp_specialized", REFERENCE, SUBMITTED)
 PROFILED_CASES = ("long_low_gva", "wide_gva_state")
-END = "<!-- ladder: end -->"
-_BLOCK = re.compile(rf"<!-- ladder: (?!end)([a-z-]+) -->\n.*?{END}", re.DOTALL)
+MARK = "ladder"
 
 
 def gather(records: Path, profiles: Path, check: Path, page: Path, pictures: Path) -> Material:
@@ -66,22 +62,9 @@ def gather(records: Path, profiles: Path, check: Path, page: Path, pictures: Pat
 
 
 def with_blocks(document: str, material: Material) -> str:
-    """The document with its blocks written anew; draws the pictures.
-
-    Raises LadderError where a block has a name that means nothing, is there twice or has no end.
-    """
-    names = _BLOCK.findall(document)
-    if document.count("<!-- ladder: ") != 2 * len(names) or len(set(names)) < len(names):
-        raise LadderError(f"{material.page}: a marker is without its pair, or there twice")
-    if unknown := set(names) - BLOCKS.keys():
-        known = ", ".join(BLOCKS)
-        raise LadderError(f"{material.page}: no block is called {min(unknown)}; there are {known}")
-
-    def written(found: re.Match[str]) -> str:
-        body = "\n".join(BLOCKS[found[1]](material)).strip("\n")
-        return f"<!-- ladder: {found[1]} -->\n\n{body}\n\n{END}"
-
-    return _BLOCK.sub(written, document)
+    """The document with its blocks written anew; draws the pictures. Raises MarkerError."""
+    blocks = {name: partial(write, material) for name, write in BLOCKS.items()}
+    return markdown.with_blocks(document, MARK, blocks)
 
 
 def remarks(material: Material) -> Iterator[str]:
@@ -89,10 +72,7 @@ def remarks(material: Material) -> Iterator[str]:
     for ladder in material.ladders:
         for line in order_lines(material.report, ladder):
             yield f"order, {ladder.title}: {line.removeprefix('- ')}"
-    for goal in goals(material.ladders):
-        if not goal.holds:
-            word = "not known" if goal.holds is None else "does not hold"
-            yield f"{word}: {goal.asked}: {goal.found}"
+    yield from unmet(goals(material.ladders))
 
 
 @click.command()

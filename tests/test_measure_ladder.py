@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from judge.record import from_json
 from judge.verdict import Verdict
+from scripts.grading import shortened
 from scripts.ladder.versions import FULL_SUITES, VERSIONS, Fate, Version, dropped, kept
 from scripts.measure_ladder import (
     Batch,
@@ -19,7 +20,6 @@ from scripts.measure_ladder import (
     outcome_lines,
     record_file,
     run_batch,
-    shortened,
 )
 from tests.ladder_records import ladder_record, write
 
@@ -53,9 +53,9 @@ def test_suites_of_one_s_own_are_for_all_versions(tmp_path: Path) -> None:
     [("all", []), ("16", ["--sms", "16"]), ("14", ["--slice", "h800-mig-1g.10gb"])],
 )
 def test_options_of_a_budget(budget: str, options: list[str]) -> None:
-    asked = Batch(budget, [], ["public", "hidden"]).options(Path("s"), "live", "cuda:1")
+    asked = Batch(budget, [], ["public", "hidden"]).options("live", "cuda:1")
     assert asked == [
-        *("--store", "s", "--baseline", "live", "--device", "cuda:1", *options),
+        *("--baseline", "live", "--device", "cuda:1", *options),
         *("--suite", "public", "--suite", "hidden"),
     ]
 
@@ -63,7 +63,7 @@ def test_options_of_a_budget(budget: str, options: list[str]) -> None:
 def test_a_record_holds_no_folder_of_the_machine() -> None:
     record = ladder_record("v20_two_ctas", 16)
     info = replace(record.submission, path="/tmp/a/v20_two_ctas", log="/home/b/logs/x.log")
-    there = shortened(replace(record, submission=info), VERSIONS["v20_two_ctas"]).submission
+    there = shortened(replace(record, submission=info), VERSIONS["v20_two_ctas"].path).submission
     assert (there.path, there.log) == ("submissions/experiments/v20_two_ctas", "x.log")
 
 

@@ -24,6 +24,7 @@ from judge.timing import summarize
 from judge.verdict import Verdict
 from judge.views.benchmarks import print_prediction
 from judge.views.summary import summary_lines
+from scripts.measure_waves import Spinner
 from tests.trial import ROOT, VERDICT_CASES
 
 H200 = SimpleNamespace(name="NVIDIA H200", multi_processor_count=132, L2_cache_size=60 << 20)
@@ -258,37 +259,11 @@ def test_a_timed_call_may_wait_for_the_device_while_sms_are_held(tmp_path: Path)
     assert set(re.findall(r"seen \d+", log)) == {"seen 14", "seen 16"}
 
 
-WAVES = """
-extern "C" __global__ void wave(int *sink) {
-    extern __shared__ int filled[];
-    unsigned long long start, now;
-    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(start));
-    do asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)); while (now - start < 1000000);
-    if (start == 0) sink[0] = filled[0];
-}
-"""
-
-
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 @pytest.mark.parametrize(("blocks", "waves"), [(14, 1), (15, 2), (16, 2), (28, 2), (29, 3)])
 def test_waves_of_large_blocks_on_fourteen_sms(blocks: int, waves: int) -> None:
-    """Each block takes an SM for itself and spins for 1 ms: a whole number of times one wave."""
-    budget = SmBudget(torch.device("cuda", 0), 14)
-    shared = torch.cuda.get_device_properties(0).shared_memory_per_block_optin
-    kernel = torch.cuda._compile_kernel(WAVES, "wave")
-    kernel.set_shared_memory_config(shared)
-    sink = torch.zeros(1, dtype=torch.int32, device="cuda")
-    kernel((1, 1, 1), (128, 1, 1), [sink], shared_mem=shared)  # loads it before SMs are held
-    torch.cuda.synchronize()
-
-    def milliseconds(count: int) -> float:
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        with budget.held(), torch.cuda.stream(budget.stream):
-            start.record()
-            kernel((count, 1, 1), (128, 1, 1), [sink], shared_mem=shared)
-            end.record()
-            end.synchronize()
-        return start.elapsed_time(end)
-
-    assert round(milliseconds(blocks) / milliseconds(1)) == waves
+    """Each block takes an SM for itself and spins: a whole number of times one wave."""
+    device = torch.device("cuda", 0)
+    spinner = Spinner(SmBudget(device, 14), device)
+    assert round(spinner.milliseconds(blocks) / spinner.milliseconds(1)) == waves

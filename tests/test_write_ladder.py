@@ -40,6 +40,7 @@ from scripts.ladder.page import BLOCKS
 from scripts.ladder.records import LadderError, read_ladders, read_profiles
 from scripts.ladder.report import load_report, reversals
 from scripts.ladder.versions import ROOT, VERSIONS, Fate, surprise
+from scripts.markdown import MarkerError
 from scripts.write_ladder import CHECK, PAGE, PICTURES, PROFILES, RECORDS, gather, with_blocks
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -326,7 +327,7 @@ def test_hand_written_text_stays(tmp_path: Path, records: Path) -> None:
     assert once == f"Before\n{begin}\n\nNot measured yet.\n\n{end}\nafter\n"
     assert with_blocks(once, material) == once
     for wrong in (f"{begin}\n", f"{begin}\n{end}\n{begin}\n{end}", f"<!-- ladder: no -->\n{end}"):
-        with pytest.raises(LadderError):
+        with pytest.raises(MarkerError):
             with_blocks(wrong, material)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from judge.record import Record
+from scripts.goal import Goal
 from scripts.ladder.pictures import LONG
 from scripts.ladder.records import Ladder
 from scripts.ladder.report import TIE
@@ -31,15 +31,6 @@ BOUNDS_MS = {
     SHORT: 0.060,
 }
 """The most that v14 may take on all SMs of an H200."""
-
-
-@dataclass(frozen=True)
-class Goal:
-    """One demand. holds: None where a record is missing."""
-
-    asked: str
-    found: str
-    holds: bool | None
 
 
 def goals(ladders: Sequence[Ladder]) -> Iterator[Goal]:

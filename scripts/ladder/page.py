@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from judge.profiling.stalls import label
 from judge.record import CaseResult, Record, SuiteScore
 from judge.text import plain
 from judge.verdict import Verdict
+from scripts.goal import goal_table
 from scripts.ladder.goals import goals
 from scripts.ladder.memory import (
     HAND_OVER,
@@ -45,9 +46,8 @@ from scripts.ladder.versions import (
     dropped,
     surprise,
 )
+from scripts.markdown import NONE, NOT_MEASURED, cell, table
 
-NOT_MEASURED = "Not measured yet."
-NONE = "–"
 _CHAMPION = "champion"
 _PUBLIC_NAMES = {"flash_qla": "FlashQLA", "fla": "FLA", "flashinfer": "FlashInfer"}
 _SHOWN_STALLS = ("long_scoreboard", "short_scoreboard", "barrier", "wait", "branch_resolving")
@@ -141,13 +141,11 @@ def verdicts(material: Material) -> Iterator[str]:
             if (problem := surprise(version, record))
         ]
         surprises += [
-            f"- {version.name}, {ladder.title}: {_cell(problem)}" for ladder, problem in found
+            f"- {version.name}, {ladder.title}: {cell(problem)}" for ladder, problem in found
         ]
         word = "no" if found else "yes" if records else NONE
         rows.append([version.name, *cells, str(version.fate), word])
-    yield from _table(
-        ["version", *titles, "its docstring says", "so it is"], rows, left=(0, -2, -1)
-    )
+    yield from table(["version", *titles, "its docstring says", "so it is"], rows, left=(0, -2, -1))
     failed = [line for version in VERSIONS.values() for line in _how_it_fails(version, material)]
     if failed:
         yield from ("", "How the wrong ones fail, the first case that did:", "", *failed)
@@ -160,7 +158,7 @@ def _how_it_fails(version: Version, material: Material) -> list[str]:
     if version.fate is Fate.RIGHT:
         return []
     found = [
-        f"- {version.name}, {ladder.title}: {_cell(told)}"
+        f"- {version.name}, {ladder.title}: {cell(told)}"
         for ladder in material.ladders
         if version.name in ladder.records and (told := _first_failure(ladder.records[version.name]))
     ]
@@ -197,7 +195,7 @@ def times(material: Material) -> Iterator[str]:
             [name, *(_time_cell(ladder.result(name, case)) for case in material.cases)]
             for name in ladder.records
         ]
-        yield from _table(["version", *material.cases], rows)
+        yield from table(["version", *material.cases], rows)
         yield ""
 
 
@@ -255,7 +253,7 @@ def long_cases(material: Material) -> Iterator[str]:
                 NONE if guess is None else f"{guess / medians[case]:.2f}" for guess in guesses
             ]
             rows.append([version, case, *cells])
-    yield from _table(["version", "case", *titles], rows, left=(0, 1))
+    yield from table(["version", "case", *titles], rows, left=(0, 1))
 
 
 def _predicts(ladder: Ladder) -> bool:
@@ -284,7 +282,7 @@ def experiments(material: Material) -> Iterator[str]:
             cells.append(" / ".join(f"{ratio:.2f}" for ratio in stated) or NONE)
             cells += [_relative_cell(ladder, version.name, case) for ladder in material.ladders]
         rows.append([version.name, *cells, report.without_figures.get(version.name, "")])
-    yield from _table(["median / v07's", *titles, "the report's words"], rows, left=(0, -1))
+    yield from table(["median / v07's", *titles, "the report's words"], rows, left=(0, -1))
 
 
 def _relative_cell(ladder: Ladder, version: str, case: str) -> str:
@@ -316,7 +314,7 @@ def scores(material: Material) -> Iterator[str]:
         for name in names
     ]
     told = [f"the report's {part}" for part in ("public", "hidden", "total")]
-    yield from _table(["version", *told, *(title for title, _ in columns)], rows)
+    yield from table(["version", *told, *(title for title, _ in columns)], rows)
     sources = dict.fromkeys(
         f"{ladder.title}: {plain(record.baseline.source)}, {plain(record.baseline.name)}"
         for ladder in material.ladders
@@ -342,7 +340,7 @@ def scores(material: Material) -> Iterator[str]:
         "",
     )
     titles = [ladder.title for ladder in material.ladders]
-    yield from _table(["case", "the report", *titles], by_case)
+    yield from table(["case", "the report", *titles], by_case)
 
 
 def _score_of(ladder: Ladder, suite: str) -> Callable[[str], str]:
@@ -413,7 +411,7 @@ def _public_table(times: Mapping[str, Mapping[str, float]], cases: Sequence[str]
             for name in others
         ]
         rows.append([case, *cells, *ratios])
-    yield from _table(["case", *times, *(f"{name} / {first}" for name in others)], rows)
+    yield from table(["case", *times, *(f"{name} / {first}" for name in others)], rows)
 
 
 def memory(material: Material) -> Iterator[str]:
@@ -430,7 +428,7 @@ def memory(material: Material) -> Iterator[str]:
         for buffer, other in zip(wide, narrow, strict=True)
     ]
     titles = ["", "buffer", "sizes × bytes", "dv slice 128", "dv slice 64"]
-    yield from _table(titles, rows, left=(0, 1, 2))
+    yield from table(titles, rows, left=(0, 1, 2))
     yield ""
     reported = material.report.shared_memory_kb
     rows = [
@@ -449,7 +447,7 @@ def memory(material: Material) -> Iterator[str]:
             f"{reported['total']:g}",
         ]
     )
-    yield from _table(["KB", "dv slice 128", "dv slice 64", "the report"], rows)
+    yield from table(["KB", "dv slice 128", "dv slice 64", "the report"], rows)
     yield ""
     if material.check is None:
         yield "Not compiled here yet: see scripts/measure_shared_memory.py."
@@ -512,7 +510,7 @@ def stalls(material: Material) -> Iterator[str]:
         shares = [_pct(told.get(reason)) for reason in _SHOWN_STALLS]
         name = f"the report's v14, {material.report.sms} SMs"
         rows.append([name, case, f"{low:g} to {high:g} %", NONE, NONE, *shares])
-    yield from _table(titles, rows, left=(0, 1))
+    yield from table(titles, rows, left=(0, 1))
     known = {(profile.version, profile.case) for profile in material.profiles}
     wanted = (FIRST, "v06_warp_specialized", REFERENCE, SUBMITTED)
     missing = [
@@ -552,9 +550,7 @@ def order_lines(report: Report, ladder: Ladder) -> Iterator[str]:
 
 def held(material: Material) -> Iterator[str]:
     """What the ladder is held to, and whether it holds."""
-    words = {True: "yes", False: "no", None: NONE}
-    rows = [[goal.asked, _cell(goal.found), words[goal.holds]] for goal in goals(material.ladders)]
-    yield from _table(["asked", "found", "holds"], rows, left=(0, 1, 2))
+    yield from goal_table(goals(material.ladders))
 
 
 BLOCKS: Mapping[str, Callable[[Material], Iterator[str]]] = {
@@ -580,18 +576,6 @@ def _picture(material: Material, stem: Path, text: str) -> Iterator[str]:
     yield ""
 
 
-def _table(
-    titles: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)
-) -> Iterator[str]:
-    """A table; the columns named in `left` are words, all others numbers."""
-    words = {column % len(titles) for column in left}
-    yield f"| {' | '.join(titles)} |"
-    rule = ("---" if column in words else "---:" for column in range(len(titles)))
-    yield f"| {' | '.join(rule)} |"
-    for row in rows:
-        yield f"| {' | '.join(row)} |"
-
-
 def _ms(value: float | None) -> str:
     return NONE if value is None else f"{value:.3f}"
 
@@ -610,9 +594,3 @@ def _pct(value: float | None) -> str:
 
 def _kb(size: int) -> str:
     return f"{size / KB:.1f}"
-
-
-def _cell(text: str) -> str:
-    """Text of a child, which may hold what Markdown takes for its own."""
-    short = plain(text, 200)
-    return short.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")

@@ -1,0 +1,1 @@
+"""What docs/baselines.md's tables are made of."""

@@ -1,0 +1,33 @@
+"""What measurements are held to, and whether they meet it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from scripts.markdown import NONE, cell, table
+
+_WORDS = {True: "yes", False: "no", None: NONE}
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One demand. holds: None where a record is missing."""
+
+    asked: str
+    found: str
+    holds: bool | None
+
+
+def goal_table(goals: Iterable[Goal]) -> Iterator[str]:
+    """All of them as a table."""
+    rows = [[goal.asked, cell(goal.found), _WORDS[goal.holds]] for goal in goals]
+    yield from table(["asked", "found", "holds"], rows, left=(0, 1, 2))
+
+
+def unmet(goals: Iterable[Goal]) -> Iterator[str]:
+    """A line for each that does not hold, or of which that is not known."""
+    for goal in goals:
+        if not goal.holds:
+            word = "not known" if goal.holds is None else "does not hold"
+            yield f"{word}: {goal.asked}: {goal.found}"
