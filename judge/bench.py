@@ -23,7 +23,7 @@ from judge.checkpoints import CheckpointFile
 from judge.child.log import ChildLog
 from judge.child.process import ChildError, ChildOptions
 from judge.floor import floor_ms, known_ceilings
-from judge.implementations import Implementation, simple_implementation
+from judge.implementations import FULL, Implementation, simple_implementation
 from judge.record import CaseResult, Environment, Timing
 from judge.reference_run import baseline_submission, null_submission
 from judge.repetitions import Repetitions
@@ -66,6 +66,11 @@ class Plan:
     public: Sequence[Implementation] = ()
     benchmarks: bool = False
     predicted: tuple[Slice, CheckpointFile] | None = None
+
+    @property
+    def compared(self) -> list[Implementation]:
+        """The public implementations that are called. A core is never t100: in benchmarks only."""
+        return [one for one in self.public if self.benchmarks or one.scope == FULL]
 
     @property
     def timed(self) -> list[Case]:
@@ -132,7 +137,7 @@ class Bench:
             self._null = self._own_session(null_submission(), created, "null")
         self._rivals: dict[tuple[str, str], Session] = {}
         if plan.has_rivals:
-            for one in (*plan.public, *([plan.simple] if plan.simple is not None else [])):
+            for one in (*plan.compared, *([plan.simple] if plan.simple is not None else [])):
                 log = self._own_log(created, f"{one.name}-{one.scope}")
                 self._rivals[one.name, one.scope] = self.new_rival(one, log)
         for session in self._sessions():

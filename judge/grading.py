@@ -146,7 +146,7 @@ class _Run:
         plan = self._plan
         students = [whole_student(plan.submission)] if plan.benchmarks else []
         return Rivals(
-            [*students, *plan.public],
+            [*students, *plan.compared],
             plan.simple,
             self._rival_session,
             self._session.pause,
