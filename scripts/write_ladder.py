@@ -15,9 +15,9 @@ held to and does not hold. Needs matplotlib.
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import click
@@ -36,6 +36,7 @@ from scripts.ladder.records import (  # noqa: E402
 )
 from scripts.ladder.report import load_report  # noqa: E402
 from scripts.ladder.versions import FIRST, REFERENCE, SUBMITTED  # noqa: E402
+from scripts.page_blocks import BlockError, rewrite  # noqa: E402
 
 PAGE = ROOT / "docs" / "ladder.md"
 PICTURES = ROOT / "docs" / "pictures"
@@ -45,8 +46,6 @@ PROFILES = RESULTS / "h200" / "profile"
 CHECK = RESULTS / "check_v14_cuda_graph.json"
 PROFILED = (FIRST, "v06_warp_specialized", REFERENCE, SUBMITTED)
 PROFILED_CASES = ("long_low_gva", "wide_gva_state")
-END = "<!-- ladder: end -->"
-_BLOCK = re.compile(rf"<!-- ladder: (?!end)([a-z-]+) -->\n.*?{END}", re.DOTALL)
 
 
 def gather(records: Path, profiles: Path, check: Path, page: Path, pictures: Path) -> Material:
@@ -70,18 +69,11 @@ def with_blocks(document: str, material: Material) -> str:
 
     Raises LadderError where a block has a name that means nothing, is there twice or has no end.
     """
-    names = _BLOCK.findall(document)
-    if document.count("<!-- ladder: ") != 2 * len(names) or len(set(names)) < len(names):
-        raise LadderError(f"{material.page}: a marker is without its pair, or there twice")
-    if unknown := set(names) - BLOCKS.keys():
-        known = ", ".join(BLOCKS)
-        raise LadderError(f"{material.page}: no block is called {min(unknown)}; there are {known}")
-
-    def written(found: re.Match[str]) -> str:
-        body = "\n".join(BLOCKS[found[1]](material)).strip("\n")
-        return f"<!-- ladder: {found[1]} -->\n\n{body}\n\n{END}"
-
-    return _BLOCK.sub(written, document)
+    blocks = {name: partial(block, material) for name, block in BLOCKS.items()}
+    try:
+        return rewrite(document, "ladder", blocks)
+    except BlockError as error:
+        raise LadderError(f"{material.page}: {error}") from None
 
 
 def remarks(material: Material) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +45,7 @@ from scripts.ladder.versions import (
     dropped,
     surprise,
 )
+from scripts.page_blocks import table
 
 NOT_MEASURED = "Not measured yet."
 NONE = "–"
@@ -145,9 +146,7 @@ def verdicts(material: Material) -> Iterator[str]:
         ]
         word = "no" if found else "yes" if records else NONE
         rows.append([version.name, *cells, str(version.fate), word])
-    yield from _table(
-        ["version", *titles, "its docstring says", "so it is"], rows, left=(0, -2, -1)
-    )
+    yield from table(["version", *titles, "its docstring says", "so it is"], rows, left=(0, -2, -1))
     failed = [line for version in VERSIONS.values() for line in _how_it_fails(version, material)]
     if failed:
         yield from ("", "How the wrong ones fail, the first case that did:", "", *failed)
@@ -197,7 +196,7 @@ def times(material: Material) -> Iterator[str]:
             [name, *(_time_cell(ladder.result(name, case)) for case in material.cases)]
             for name in ladder.records
         ]
-        yield from _table(["version", *material.cases], rows)
+        yield from table(["version", *material.cases], rows)
         yield ""
 
 
@@ -255,7 +254,7 @@ def long_cases(material: Material) -> Iterator[str]:
                 NONE if guess is None else f"{guess / medians[case]:.2f}" for guess in guesses
             ]
             rows.append([version, case, *cells])
-    yield from _table(["version", "case", *titles], rows, left=(0, 1))
+    yield from table(["version", "case", *titles], rows, left=(0, 1))
 
 
 def _predicts(ladder: Ladder) -> bool:
@@ -284,7 +283,7 @@ def experiments(material: Material) -> Iterator[str]:
             cells.append(" / ".join(f"{ratio:.2f}" for ratio in stated) or NONE)
             cells += [_relative_cell(ladder, version.name, case) for ladder in material.ladders]
         rows.append([version.name, *cells, report.without_figures.get(version.name, "")])
-    yield from _table(["median / v07's", *titles, "the report's words"], rows, left=(0, -1))
+    yield from table(["median / v07's", *titles, "the report's words"], rows, left=(0, -1))
 
 
 def _relative_cell(ladder: Ladder, version: str, case: str) -> str:
@@ -316,7 +315,7 @@ def scores(material: Material) -> Iterator[str]:
         for name in names
     ]
     told = [f"the report's {part}" for part in ("public", "hidden", "total")]
-    yield from _table(["version", *told, *(title for title, _ in columns)], rows)
+    yield from table(["version", *told, *(title for title, _ in columns)], rows)
     sources = dict.fromkeys(
         f"{ladder.title}: {plain(record.baseline.source)}, {plain(record.baseline.name)}"
         for ladder in material.ladders
@@ -342,7 +341,7 @@ def scores(material: Material) -> Iterator[str]:
         "",
     )
     titles = [ladder.title for ladder in material.ladders]
-    yield from _table(["case", "the report", *titles], by_case)
+    yield from table(["case", "the report", *titles], by_case)
 
 
 def _score_of(ladder: Ladder, suite: str) -> Callable[[str], str]:
@@ -413,7 +412,7 @@ def _public_table(times: Mapping[str, Mapping[str, float]], cases: Sequence[str]
             for name in others
         ]
         rows.append([case, *cells, *ratios])
-    yield from _table(["case", *times, *(f"{name} / {first}" for name in others)], rows)
+    yield from table(["case", *times, *(f"{name} / {first}" for name in others)], rows)
 
 
 def memory(material: Material) -> Iterator[str]:
@@ -430,7 +429,7 @@ def memory(material: Material) -> Iterator[str]:
         for buffer, other in zip(wide, narrow, strict=True)
     ]
     titles = ["", "buffer", "sizes × bytes", "dv slice 128", "dv slice 64"]
-    yield from _table(titles, rows, left=(0, 1, 2))
+    yield from table(titles, rows, left=(0, 1, 2))
     yield ""
     reported = material.report.shared_memory_kb
     rows = [
@@ -449,7 +448,7 @@ def memory(material: Material) -> Iterator[str]:
             f"{reported['total']:g}",
         ]
     )
-    yield from _table(["KB", "dv slice 128", "dv slice 64", "the report"], rows)
+    yield from table(["KB", "dv slice 128", "dv slice 64", "the report"], rows)
     yield ""
     if material.check is None:
         yield "Not compiled here yet: see scripts/measure_shared_memory.py."
@@ -512,7 +511,7 @@ def stalls(material: Material) -> Iterator[str]:
         shares = [_pct(told.get(reason)) for reason in _SHOWN_STALLS]
         name = f"the report's v14, {material.report.sms} SMs"
         rows.append([name, case, f"{low:g} to {high:g} %", NONE, NONE, *shares])
-    yield from _table(titles, rows, left=(0, 1))
+    yield from table(titles, rows, left=(0, 1))
     known = {(profile.version, profile.case) for profile in material.profiles}
     wanted = (FIRST, "v06_warp_specialized", REFERENCE, SUBMITTED)
     missing = [
@@ -554,7 +553,7 @@ def held(material: Material) -> Iterator[str]:
     """What the ladder is held to, and whether it holds."""
     words = {True: "yes", False: "no", None: NONE}
     rows = [[goal.asked, _cell(goal.found), words[goal.holds]] for goal in goals(material.ladders)]
-    yield from _table(["asked", "found", "holds"], rows, left=(0, 1, 2))
+    yield from table(["asked", "found", "holds"], rows, left=(0, 1, 2))
 
 
 BLOCKS: Mapping[str, Callable[[Material], Iterator[str]]] = {
@@ -578,18 +577,6 @@ def _picture(material: Material, stem: Path, text: str) -> Iterator[str]:
     png, svg = (material.link(stem.with_suffix(f".{kind}")) for kind in ("png", "svg"))
     yield f"[![{text}]({png})]({svg})"
     yield ""
-
-
-def _table(
-    titles: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)
-) -> Iterator[str]:
-    """A table; the columns named in `left` are words, all others numbers."""
-    words = {column % len(titles) for column in left}
-    yield f"| {' | '.join(titles)} |"
-    rule = ("---" if column in words else "---:" for column in range(len(titles)))
-    yield f"| {' | '.join(rule)} |"
-    for row in rows:
-        yield f"| {' | '.join(row)} |"
 
 
 def _ms(value: float | None) -> str:
