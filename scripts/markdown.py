@@ -24,7 +24,7 @@ def with_blocks(document: str, mark: str, blocks: Blocks) -> str:
     twice, or a block has no end.
     """
     end = f"<!-- {mark}: end -->"
-    pattern = re.compile(rf"<!-- {mark}: (?!end)([a-z-]+) -->\n.*?{end}", re.DOTALL)
+    pattern = re.compile(rf"<!-- {mark}: (?!end)([a-z0-9-]+) -->\n.*?{end}", re.DOTALL)
     names = pattern.findall(document)
     if document.count(f"<!-- {mark}: ") != 2 * len(names) or len(set(names)) < len(names):
         raise MarkerError("a marker is without its pair, or there twice")

@@ -1,7 +1,7 @@
 """Time a submission and others over shapes that no case has, and look for a cliff.
 
     python scripts/sweep_shapes.py --submission submissions/champion \
-        --against submissions/v14_cuda_graph --csv OUT.csv
+        --against submissions/v14_cuda_graph --csv sweep.csv
 
 Batch, tokens and heads from the smallest to the largest, as far as memory allows: 64 to 131,072
 tokens, 1 to 256 chains (batch times value heads), under each gate asked for. All take turns on one
@@ -9,7 +9,8 @@ shape, in the lab's loop with fewer calls; where FlashQLA is installed, its whol
 `ratio` is the submission's median over the fastest other one's. `difference` is the largest one
 between its results and the first other's, in units of the tolerance, 5e-3, absolute and relative
 (under no_decay 2.5e-2): two that are right differ by two units at most. Rows above the limits are
-printed, and then the exit status is 1. Needs a CUDA device.
+printed, and then the exit status is 1. Beside the CSV goes a JSON of the same name: when, where and
+what was measured. `--tokens` makes one sweep of several runs. Needs a CUDA device.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ import math
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
 import click
+import msgspec
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -38,13 +40,13 @@ from judge.environment import installed_version
 from judge.problem import Inputs, make_inputs
 from judge.submission import find_submission
 from reference.preprocess import Preprocess
-from scripts.in_process import Result, function_of, ready_to_call
+from scripts.in_process import Result, function_of, ready_to_call, run_now
 
 SEED = 42
 WARM_UP, CALLS = 5, 20
 TOLERANCES = {"no_decay": SURPRISE_TOLERANCE}
 TOLERANCE = 5e-3
-MOST_UNITS = 2.0
+MOST_RATIO, MOST_UNITS = 1.1, 2.0
 TOKENS = (64, 256, 1024, 4096, 16384, 65536, 131072)
 BATCHES_AND_HEADS = (
     *((1, 1, 1), (1, 1, 4), (1, 4, 4), (1, 2, 8), (1, 16, 16), (1, 8, 32), (1, 16, 64)),
@@ -67,16 +69,19 @@ class Contender:
 @click.option("--submission", type=click.Path(path_type=Path), required=True)
 @click.option("--against", type=click.Path(path_type=Path), multiple=True, required=True)
 @click.option("--gate", "gates", multiple=True, default=("random_decay",), show_default=True)
-@click.option("--limit", type=float, default=1.1, show_default=True)
+@click.option("--tokens", "some_tokens", type=int, multiple=True, help="Default: all.")
+@click.option("--limit", type=float, default=MOST_RATIO, show_default=True)
 @click.option("--csv", "csv_path", type=click.Path(path_type=Path), required=True)
 def main(
     submission: Path,
     against: tuple[Path, ...],
     gates: tuple[str, ...],
+    some_tokens: tuple[int, ...],
     limit: float,
     csv_path: Path,
 ) -> None:
     """Measure, write every median, print what lies above the limits."""
+    cases = list(shapes(gates, some_tokens or TOKENS))
     try:
         device = choose_device("cuda")
     except DeviceError:
@@ -87,24 +92,26 @@ def main(
         contenders = [prepared(path) for path in (submission, *against)]
         if installed_version("flash-qla") is not None:
             contenders.append(public())
-        sys.exit(sweep(contenders, preprocess, device, gates, limit, csv_path))
+        run = run_now(device, (submission, *against))
+        csv_path.with_suffix(".json").write_bytes(msgspec.json.format(msgspec.json.encode(run)))
+        sys.exit(sweep(contenders, preprocess, device, cases, limit, csv_path))
 
 
 def sweep(
     contenders: list[Contender],
     preprocess: Preprocess,
     device: torch.device,
-    gates: tuple[str, ...],
+    cases: Sequence[Case],
     limit: float,
     csv_path: Path,
 ) -> bool:
-    """Measure all shapes, each row written at once. Whether one is above a limit."""
+    """Measure the shapes, each row written at once. Whether one is above a limit."""
     is_bad = False
     with csv_path.open("w", newline="") as file:
         writer = csv.writer(file)
         names = [f"{one.name}_ms" for one in contenders]
         writer.writerow(["batch", "tokens", "qk_heads", "v_heads", "gate", *names, *OUTCOME])
-        for case in shapes(gates):
+        for case in cases:
             inputs = make_inputs(case, SEED, device)
             g_cumsum, A = preprocess(inputs.k, inputs.raw_g, inputs.beta)
             results = [one.call(inputs, g_cumsum, A) for one in contenders[:2]]
@@ -126,9 +133,9 @@ def sweep(
 OUTCOME = ("ratio", "difference")
 
 
-def shapes(gates: tuple[str, ...]) -> Iterator[Case]:
+def shapes(gates: Sequence[str], every_tokens: Sequence[int] = TOKENS) -> Iterator[Case]:
     """The shapes as cases, small ones first."""
-    for gate, tokens, (batch, qk_heads, v_heads) in product(gates, TOKENS, BATCHES_AND_HEADS):
+    for gate, tokens, (batch, qk_heads, v_heads) in product(gates, every_tokens, BATCHES_AND_HEADS):
         if batch * tokens * v_heads <= MOST_ROWS:
             name = f"b{batch}_t{tokens}_q{qk_heads}_v{v_heads}_{gate}"
             sizes = (batch, tokens, qk_heads, v_heads)

@@ -13,17 +13,15 @@ in $GDN_JUDGE_CACHE if that is set, and serve on a GPU machine with the same tar
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 import click
+import msgspec
 import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -32,41 +30,32 @@ from judge.case import Case
 from judge.checking import check_result
 from judge.child.calls import time_calls
 from judge.device import DeviceError, choose_device
-from judge.environment import installed_version
 from judge.problem import make_inputs
 from judge.reference_run import expected_results
 from judge.submission import ENTRY, find_submission
 from judge.suites import load_suite
 from judge.timing import summarize
 from reference.preprocess import Preprocess
+from scripts.champion.outcomes import UNCHANGED, Change, Outcome, Outcomes
 from scripts.champion.variants import VARIANTS, source_of
-from scripts.in_process import Result, function_of, ready_to_call
+from scripts.in_process import Result, function_of, ready_to_call, run_now
 
 ROOT = Path(__file__).resolve().parents[1]
 CHAMPION = ROOT / "submissions" / "champion" / ENTRY
 SEED = 42
 ROUNDS, WARM_UP, CALLS = 3, 5, 20
-UNCHANGED = "champion"
-
-
-@dataclass
-class Outcome:
-    """One variant on one case: times in ms, errors in units of the case's tolerance."""
-
-    case: str
-    variant: str
-    median_ms: float
-    spread: float
-    output_error: float
-    final_state_error: float
-    samples_ms: list[float]
 
 
 @click.command()
 @click.option("--case", "names", multiple=True, help="Default: all public cases.")
 @click.option("--only", multiple=True, help="Variants, by name. Default: all.")
 @click.option("--compile", "only_compile", is_flag=True, help="Compile all, and run nothing.")
-@click.option("--json", "json_path", type=click.Path(path_type=Path), help="Write every sample.")
+@click.option(
+    "--json",
+    "json_path",
+    type=click.Path(path_type=Path),
+    help="Write every sample, after each case.",
+)
 def main(
     names: tuple[str, ...], only: tuple[str, ...], only_compile: bool, json_path: Path | None
 ) -> None:
@@ -91,11 +80,12 @@ def main(
         digests = [find_submission(path).digest for path in paths.values()]
         preprocess = ready_to_call(digests, Path(folder) / "cache", device)
         functions = {name: function_of(path) for name, path in paths.items()}
-        outcomes = [
-            outcome for case in cases for outcome in measured(case, functions, preprocess, device)
-        ]
-    if json_path is not None:
-        json_path.write_text(json.dumps(record(outcomes, device), indent=1))
+        changes = [Change(one.name, one.text, one.off) for one in VARIANTS]
+        record = Outcomes(run_now(device, [CHAMPION.parent]), changes, [])
+        for case in cases:
+            record.outcomes += measured(case, functions, preprocess, device)
+            if json_path is not None:
+                json_path.write_bytes(msgspec.json.format(msgspec.json.encode(record), indent=1))
 
 
 def written(folder: Path, only: tuple[str, ...]) -> dict[str, Path]:
@@ -147,29 +137,18 @@ def measured(
     outcomes = []
     for name, times in samples.items():
         timing = summarize(times)
-        ratios = [error.max_ratio for error in errors[name].errors] or [float("inf")] * 2
-        outcomes.append(Outcome(case.name, name, timing.median_ms, timing.spread, *ratios, times))
+        verdict, ratios = errors[name].verdict, [one.max_ratio for one in errors[name].errors]
+        outcomes.append(
+            Outcome(case.name, name, verdict, timing.median_ms, timing.spread, ratios, times)
+        )
     champion = outcomes[0].median_ms
     for one in outcomes:
         click.echo(
             f"{case.name:>18} {one.variant:>20} {one.median_ms:9.4f} ms {one.spread:6.1%} "
-            f"{one.median_ms / champion:6.3f}  {errors[one.variant].verdict} "
-            f"{one.output_error:.3f} {one.final_state_error:.3f}"
+            f"{one.median_ms / champion:6.3f}  {one.verdict} "
+            f"{' '.join(f'{error:.3f}' for error in one.errors)}"
         )
     return outcomes
-
-
-def record(outcomes: list[Outcome], device: torch.device) -> dict[str, object]:
-    """Everything measured, and where."""
-    return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "device": torch.cuda.get_device_name(device),
-        "torch": torch.__version__,
-        "tilelang": installed_version("tilelang"),
-        "champion": find_submission(CHAMPION.parent).digest,
-        "variants": {one.name: one.text for one in VARIANTS},
-        "outcomes": [asdict(outcome) for outcome in outcomes],
-    }
 
 
 if __name__ == "__main__":

@@ -7,31 +7,23 @@ logarithmic its label says so.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("agg")
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, rgb_to_hsv
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
 from judge.profiling.stalls import SELECTED, label
 from judge.verdict import Verdict
+from scripts.drawing import COLOURS, SIZE, SMALL, WIDTH_INCHES, columns, frame, plain_ticks, save
 from scripts.ladder.records import Ladder, Profile
 from scripts.ladder.report import Report
 from scripts.ladder.versions import FIRST, REFERENCE, VERSIONS, dropped
 
 LONG = ("long_low_gva", "batch_split_gva", "wide_gva_state", "deep_gva_state")
-_WIDTH_INCHES, _DPI = 7.2, 200
-_COLOURS = ("#1f3b5c", "#c55a11", "#6fae4f", "#6d3a8c", "#7f7f7f")
 _MARKERS = ("o", "s", "^", "D", "v")
-_GRID = "#d9dde2"
-_SIZE, _SMALL = 9.0, 8.0
 _DARK = 0.5  # of black to white: below it black text does not stand out
-_TICKS = [digit * 10.0**power for power in range(-3, 4) for digit in (1, 2, 5)]
 _SHOWN_STALLS = (
     *("long_scoreboard", "short_scoreboard", "barrier", "wait", "branch_resolving"),
     *("gmma", "math_pipe_throttle", SELECTED),
@@ -55,7 +47,7 @@ def draw_speed_up(
     if not speed_ups(ladder, FIRST, cases) or len(versions) < 2:
         return False
     rows = [[ladder.ratio(FIRST, version, case) for case in cases] for version in versions]
-    figure = Figure(figsize=(_WIDTH_INCHES, 0.27 * len(versions) + 1.75), layout="constrained")
+    figure = Figure(figsize=(WIDTH_INCHES, 0.27 * len(versions) + 1.75), layout="constrained")
     axes = figure.subplots()
     norm = LogNorm(*span)
     values = [[math.nan if value is None else value for value in row] for row in rows]
@@ -65,19 +57,19 @@ def draw_speed_up(
             text = _verdict_word(ladder, versions[y], cases[x]) if value is None else _short(value)
             dark = value is not None and rgb_to_hsv(image.cmap(norm(value))[:3])[2] < _DARK
             colour = "white" if dark else "black"
-            axes.text(x, y, text, ha="center", va="center", fontsize=_SMALL, color=colour)
-    axes.set_xticks(range(len(cases)), cases, rotation=25, ha="right", fontsize=_SMALL)
-    axes.set_yticks(range(len(versions)), versions, fontsize=_SMALL)
+            axes.text(x, y, text, ha="center", va="center", fontsize=SMALL, color=colour)
+    axes.set_xticks(range(len(cases)), cases, rotation=25, ha="right", fontsize=SMALL)
+    axes.set_yticks(range(len(versions)), versions, fontsize=SMALL)
     split = sum(VERSIONS[name].kept for name in versions)
     if 0 < split < len(versions):
         axes.axhline(split - 0.5, color="black", linewidth=1.2)
     axes.tick_params(length=0)
-    axes.set_title(f"Times as fast as {FIRST}, {ladder.title}", fontsize=_SIZE + 1)
+    axes.set_title(f"Times as fast as {FIRST}, {ladder.title}", fontsize=SIZE + 1)
     bar = figure.colorbar(image, ax=axes, pad=0.015, fraction=0.04)
-    bar.set_label("v01's median / median (logarithmic)", fontsize=_SMALL)
-    _plain_ticks(bar.ax.yaxis, span)
-    bar.ax.tick_params(labelsize=_SMALL)
-    return _save(figure, stem)
+    bar.set_label("v01's median / median (logarithmic)", fontsize=SMALL)
+    plain_ticks(bar.ax.yaxis, span)
+    bar.ax.tick_params(labelsize=SMALL)
+    return save(figure, stem)
 
 
 def speed_ups(ladder: Ladder, version: str, cases: Sequence[str]) -> list[float]:
@@ -97,7 +89,7 @@ def draw_long_cases(ladders: Sequence[Ladder], report: Report, stem: Path) -> bo
     shown = [(ladder, versions) for ladder, versions in shown if len(versions) > 1]
     if not shown:
         return False
-    figure = Figure(figsize=(_WIDTH_INCHES, 3.9), layout="constrained")
+    figure = Figure(figsize=(WIDTH_INCHES, 3.9), layout="constrained")
     panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
     every: list[float] = []
     names = [v.name for v in VERSIONS.values() if v.kept and any(v.name in own for _, own in shown)]
@@ -110,8 +102,8 @@ def draw_long_cases(ladders: Sequence[Ladder], report: Report, stem: Path) -> bo
             ]
             every += [median for _, median in points]
             axes.plot(
-                *_columns(points),
-                color=_COLOURS[number],
+                *columns(points),
+                color=COLOURS[number],
                 marker=_MARKERS[number],
                 markersize=4.5,
                 linewidth=1.3,
@@ -119,19 +111,19 @@ def draw_long_cases(ladders: Sequence[Ladder], report: Report, stem: Path) -> bo
             )
         if ladder is shown[-1][0]:
             every += _draw_report(axes, report, names)
-        axes.set_title(ladder.title, fontsize=_SIZE)
+        axes.set_title(ladder.title, fontsize=SIZE)
         axes.set_xticks(range(len(names)), [VERSIONS[n].short for n in names], rotation=60)
-        axes.tick_params(labelsize=_SMALL)
+        axes.tick_params(labelsize=SMALL)
     span = (min(every) * 0.85, max(every) * 1.2)
     for axes in panels:
         axes.set_yscale("log")
         axes.set_ylim(*span)
-        _plain_ticks(axes.yaxis, span)
-        _frame(axes, "y")
-    panels[0].set_ylabel("median of a call, ms (logarithmic)", fontsize=_SIZE)
+        plain_ticks(axes.yaxis, span)
+        frame(axes, "y")
+    panels[0].set_ylabel("median of a call, ms (logarithmic)", fontsize=SIZE)
     handles, labels = panels[-1].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=_SMALL)
-    return _save(figure, stem)
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=SMALL)
+    return save(figure, stem)
 
 
 def _draw_report(axes: Axes, report: Report, names: Sequence[str]) -> list[float]:
@@ -145,8 +137,8 @@ def _draw_report(axes: Axes, report: Report, names: Sequence[str]) -> list[float
         ]
         drawn += [median for _, median in points]
         axes.plot(
-            *_columns(points),
-            color=_COLOURS[number],
+            *columns(points),
+            color=COLOURS[number],
             marker=_MARKERS[number],
             markersize=6.5,
             markerfacecolor="none",
@@ -166,7 +158,7 @@ def draw_dropped(ladders: Sequence[Ladder], report: Report, stem: Path) -> bool:
     names = [v.name for v in dropped() if any(v.name in ladder.records for ladder in shown)]
     if not names:
         return False
-    figure = Figure(figsize=(_WIDTH_INCHES, 0.33 * len(names) + 1.7), layout="constrained")
+    figure = Figure(figsize=(WIDTH_INCHES, 0.33 * len(names) + 1.7), layout="constrained")
     panels = figure.subplots(1, len(shown), sharey=True, sharex=True, squeeze=False)[0]
     every = [1.0]
     for axes, ladder in zip(panels, shown, strict=True):
@@ -177,8 +169,8 @@ def draw_dropped(ladders: Sequence[Ladder], report: Report, stem: Path) -> bool:
                 if (ratio := ladder.ratio(name, REFERENCE, case)) is not None
             ]
             every += [ratio for ratio, _ in points]
-            style = {"color": _COLOURS[number], "marker": _MARKERS[number], "markersize": 4.5}
-            axes.plot(*_columns(points), linestyle="", label=case, **style)
+            style = {"color": COLOURS[number], "marker": _MARKERS[number], "markersize": 4.5}
+            axes.plot(*columns(points), linestyle="", label=case, **style)
         if ladder is shown[-1]:
             points = [
                 (ratio, place)
@@ -188,26 +180,26 @@ def draw_dropped(ladders: Sequence[Ladder], report: Report, stem: Path) -> bool:
             ]
             every += [ratio for ratio, _ in points]
             told = f"the report, {report.sms} SMs"
-            axes.plot(*_columns(points), "x", color="black", markersize=6, label=told)
+            axes.plot(*columns(points), "x", color="black", markersize=6, label=told)
         axes.axvline(1.0, color="black", linewidth=0.9)
-        axes.set_title(ladder.title, fontsize=_SIZE)
+        axes.set_title(ladder.title, fontsize=SIZE)
         axes.set_yticks(range(len(names)), [VERSIONS[name].short for name in names])
-        axes.tick_params(labelsize=_SMALL)
+        axes.tick_params(labelsize=SMALL)
     span = (min(every) * 0.85, max(every) * 1.2)
     panels[0].set_xscale("log")
     panels[0].set_xlim(*span)
     panels[0].set_ylim(len(names) - 0.5, -0.5)
     for axes, ladder in zip(panels, shown, strict=True):
-        _plain_ticks(axes.xaxis, span)
-        _frame(axes, "x")
+        plain_ticks(axes.xaxis, span)
+        frame(axes, "x")
         for place, name in enumerate(names):
             if word := _no_times(ladder, name):
-                axes.text(1.04, place, word, fontsize=_SMALL, va="center", style="italic")
+                axes.text(1.04, place, word, fontsize=SMALL, va="center", style="italic")
     middle = panels[len(panels) // 2]
-    middle.set_xlabel(f"median / {REFERENCE}'s median (logarithmic)", fontsize=_SIZE)
+    middle.set_xlabel(f"median / {REFERENCE}'s median (logarithmic)", fontsize=SIZE)
     handles, labels = panels[-1].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=_SMALL)
-    return _save(figure, stem)
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=SMALL)
+    return save(figure, stem)
 
 
 def draw_public(
@@ -219,16 +211,16 @@ def draw_public(
     """
     if len(times) < 2:
         return False
-    figure = Figure(figsize=(_WIDTH_INCHES, 0.34 * len(cases) + 1.5), layout="constrained")
+    figure = Figure(figsize=(WIDTH_INCHES, 0.34 * len(cases) + 1.5), layout="constrained")
     axes = figure.subplots()
     every: list[float] = []
     for number, (name, by_case) in enumerate(times.items()):
         points = [(by_case[case], place) for place, case in enumerate(cases) if case in by_case]
         every += [median for median, _ in points]
         axes.plot(
-            *_columns(points),
+            *columns(points),
             linestyle="",
-            color=_COLOURS[number % len(_COLOURS)],
+            color=COLOURS[number % len(COLOURS)],
             marker=_MARKERS[number % len(_MARKERS)],
             markersize=6.0,
             markerfacecolor="none" if number > 1 else None,
@@ -238,21 +230,21 @@ def draw_public(
     axes.set_xscale("log")
     axes.set_xlim(*span)
     axes.set_ylim(len(cases) - 0.5, -0.5)
-    _plain_ticks(axes.xaxis, span)
+    plain_ticks(axes.xaxis, span)
     axes.set_yticks(range(len(cases)), cases)
-    axes.tick_params(labelsize=_SMALL)
-    axes.set_xlabel("median of a call, ms (logarithmic)", fontsize=_SIZE)
-    axes.set_title(title, fontsize=_SIZE + 1)
-    _frame(axes, "both")
-    figure.legend(loc="outside lower center", ncols=5, fontsize=_SMALL)
-    return _save(figure, stem)
+    axes.tick_params(labelsize=SMALL)
+    axes.set_xlabel("median of a call, ms (logarithmic)", fontsize=SIZE)
+    axes.set_title(title, fontsize=SIZE + 1)
+    frame(axes, "both")
+    figure.legend(loc="outside lower center", ncols=5, fontsize=SMALL)
+    return save(figure, stem)
 
 
 def draw_stalls(profiles: Sequence[Profile], stem: Path) -> bool:
     """Where the warps' cycles go, a bar a version and case."""
     if not profiles:
         return False
-    figure = Figure(figsize=(_WIDTH_INCHES, 0.36 * len(profiles) + 1.9), layout="constrained")
+    figure = Figure(figsize=(WIDTH_INCHES, 0.36 * len(profiles) + 1.9), layout="constrained")
     axes = figure.subplots()
     left = [0.0] * len(profiles)
     rows: list[tuple[str, list[float]]] = [
@@ -279,11 +271,11 @@ def draw_stalls(profiles: Sequence[Profile], stem: Path) -> bool:
     )
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
-    axes.set_xlabel("share of warp cycles, %", fontsize=_SIZE)
-    axes.tick_params(labelsize=_SMALL)
+    axes.set_xlabel("share of warp cycles, %", fontsize=SIZE)
+    axes.tick_params(labelsize=SMALL)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside lower center", ncols=3, fontsize=_SMALL)
-    return _save(figure, stem)
+    figure.legend(loc="outside lower center", ncols=3, fontsize=SMALL)
+    return save(figure, stem)
 
 
 def _verdict_word(ladder: Ladder, version: str, case: str) -> str:
@@ -304,30 +296,3 @@ def _no_times(ladder: Ladder, version: str) -> str:
 
 def _short(value: float) -> str:
     return f"{value:.1f}" if value >= 9.95 else f"{value:.2f}"
-
-
-def _columns(points: Iterable[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    listed = list(points)
-    return [x for x, _ in listed], [y for _, y in listed]
-
-
-def _plain_ticks(axis: object, span: tuple[float, float]) -> None:
-    """1, 2 and 5 times powers of ten, as plain numbers."""
-    axis.set_major_locator(FixedLocator([tick for tick in _TICKS if span[0] <= tick <= span[1]]))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_formatter(NullFormatter())
-    axis.set_minor_locator(FixedLocator([]))
-
-
-def _frame(axes: Axes, grid: str) -> None:
-    axes.grid(axis=grid, color=_GRID, linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-def _save(figure: Figure, stem: Path) -> bool:
-    """Write both files. Text stays text in the SVG, and neither holds the time of day."""
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": stem.name}):
-        figure.savefig(stem.with_suffix(".svg"), metadata={"Date": None})
-    figure.savefig(stem.with_suffix(".png"), dpi=_DPI, metadata={"Software": None})
-    return True
