@@ -22,10 +22,10 @@ import click
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from scripts import markdown  # noqa: E402
 from scripts.champion.goals import goals  # noqa: E402
 from scripts.champion.page import BLOCKS, Material  # noqa: E402
 from scripts.champion.raw import Raw, RawError, read_raw  # noqa: E402
-from scripts.markdown import MarkerError, with_blocks  # noqa: E402
 
 PAGE = ROOT / "docs" / "champion.md"
 PICTURES = ROOT / "docs" / "pictures"
@@ -40,12 +40,12 @@ def with_blocks(document: str, material: Material) -> str:
     Raises RawError where a marker does not fit.
     """
     try:
-        return with_blocks(
+        return markdown.with_blocks(
             document,
             "champion",
             {name: partial(block, material) for name, block in BLOCKS.items()},
         )
-    except MarkerError as error:
+    except markdown.MarkerError as error:
         raise RawError(f"{material.page}: {error}") from None
 
 
