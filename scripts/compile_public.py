@@ -57,6 +57,7 @@ from judge.check_session import CheckFailure, CheckLimits, CheckSession
 from judge.child.log import ChildLog
 from judge.child.process import ChildOptions, default_memory_limit
 from judge.commands.run_options import CASES, usage_errors
+from judge.home import cache_root
 from judge.implementations import Implementation, public_implementations
 from judge.profiles import PROFILES
 from judge.sandbox.kinds import OFF
@@ -130,7 +131,7 @@ def compile_all(
             compile_one(one, cases, sms, jobs, total)
         cache = submission_cache(one.submission.digest)
         size = sum(file.stat().st_size for file in cache.rglob("*") if file.is_file())
-        click.echo(f"  {cache}: {size / MIB:.1f} MiB")
+        click.echo(f"  {cache.relative_to(cache_root())}: {size / MIB:.1f} MiB")
     click.echo(
         f"{len(total.kernels)} kernels, {total.compiled} of them compiled now, "
         f"{len(total.problems)} problems, {time.monotonic() - start:.0f} s"
