@@ -7,7 +7,7 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,10 @@ from torch._subclasses.fake_tensor import (
 )
 
 from judge.case import CHUNK, HEAD_DIM, Case
+from judge.child.arguments import InputForm, untimed_part
 from judge.child.compiling import Compiler
 from judge.child.failure import describe
+from judge.child.known_integers import KnownIntegers
 from judge.child.loading import FUNCTION, forbidden_loaded, import_function
 from judge.child.protocol import (
     Check,
@@ -42,7 +44,6 @@ from judge.child.stand_in_cuda import install_cuda
 from judge.child.stand_in_tilelang import LaunchError, answer_compute_version
 from judge.child.stand_in_triton import install_triton
 
-_ARGUMENTS = ("q", "k", "v", "g_cumsum", "beta", "A", "initial_state")
 _CALLS = 3
 """As many as grading makes at least: some submissions capture a graph on the second call."""
 _SLOW_S = 2.0
@@ -91,6 +92,9 @@ class CheckWorker:
         except ImportError:
             traceback.print_exc()  # without TileLang there are no kernels to check
         mode.__enter__()  # for the rest of the process's life
+        if self._settings.inputs is not InputForm.PREPARED:
+            # A public implementation, of which it is known that no kernel writes what it reads.
+            KnownIntegers().__enter__()
         self._function, failure = import_function(self._settings.entry)
         return failure or Loaded()
 
@@ -101,8 +105,8 @@ class CheckWorker:
         self._unchecked.clear()
         problem, kind, outputs = "", "", []
         try:
-            arguments = _stand_in_arguments(case)
-            problem = _signature_problem(self._function)
+            arguments = self._arguments(case)
+            problem = _signature_problem(self._function, self._settings.inputs.names)
             kind = "signature" if problem else ""
             start = time.monotonic()
             for call in range(0 if problem else _CALLS):
@@ -127,6 +131,15 @@ class CheckWorker:
             unchecked=list(dict.fromkeys(self._unchecked)),
         )
 
+    def _arguments(self, case: Case) -> tuple[torch.Tensor | None, ...]:
+        """The arguments of a case; what its function's own preparation launches counts too."""
+        tensors = _stand_in_tensors(case)
+        if self._settings.inputs is InputForm.OWN:
+            prepare = untimed_part(InputForm.OWN, self._function, None)
+            prepared = prepare(tensors["k"], tensors["raw_g"], tensors["beta"])
+            tensors["g_cumsum"], tensors["A"] = prepared
+        return tuple(tensors.get(name) for name in self._settings.inputs.names)
+
     def _compile(self, request: Compile) -> Compiled:
         first, *_ = [self._compiler.start(key) for key in (request.kernel, *request.beside)]
         return first.result()
@@ -135,13 +148,14 @@ class CheckWorker:
         self._unchecked.append(what)
 
 
-def _stand_in_arguments(case: Case) -> tuple[torch.Tensor | None, ...]:
-    """The arguments of a case as tensors without contents; created in the fake mode."""
+def _stand_in_tensors(case: Case) -> dict[str, torch.Tensor]:
+    """All inputs of a case by name, as tensors without contents; created in the fake mode."""
     tokens = (case.batch, case.tokens)
     shapes = {
         "q": ((*tokens, case.qk_heads, HEAD_DIM), torch.bfloat16),
         "k": ((*tokens, case.qk_heads, HEAD_DIM), torch.bfloat16),
         "v": ((*tokens, case.v_heads, HEAD_DIM), torch.bfloat16),
+        "raw_g": ((*tokens, case.v_heads), torch.float32),
         "g_cumsum": ((*tokens, case.v_heads), torch.float32),
         "beta": ((*tokens, case.v_heads), torch.float32),
         "A": ((*tokens, case.v_heads, CHUNK), torch.bfloat16),
@@ -149,26 +163,25 @@ def _stand_in_arguments(case: Case) -> tuple[torch.Tensor | None, ...]:
     }
     if case.initial_state is None:
         del shapes["initial_state"]
-    tensors = {
+    return {
         name: torch.empty(shape, dtype=dtype, device="cuda:0")
         for name, (shape, dtype) in shapes.items()
     }
-    return tuple(tensors.get(name) for name in _ARGUMENTS)
 
 
-def _signature_problem(function: Callable[..., object]) -> str:
-    """Why the judge cannot call the function as it does, seven arguments by position."""
+def _signature_problem(function: Callable[..., object], names: Sequence[str]) -> str:
+    """Why the judge cannot call the function as it does, its arguments by position."""
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         return ""
-    wanted = f"{FUNCTION}({', '.join(_ARGUMENTS)}=None)"
+    wanted = f"{FUNCTION}({', '.join(names)}=None)"
     try:
-        signature.bind(*_ARGUMENTS)
+        signature.bind(*names)
     except TypeError as error:
         return f"{FUNCTION}{signature}: {error}; it must accept {wanted}"
-    names = [name for name in signature.parameters if name in _ARGUMENTS]
-    if names != [name for name in _ARGUMENTS if name in names]:
+    own = [name for name in signature.parameters if name in names]
+    if own != [name for name in names if name in own]:
         return f"{FUNCTION}{signature} has its parameters in another order than {wanted}"
     return ""
 

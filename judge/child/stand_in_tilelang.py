@@ -89,8 +89,27 @@ class DryKernel:
                 if isinstance(size, self._shop.tir.Var):
                     values.setdefault(size, int(actual))
         for buffer, tensor in tensors:
+            for size, actual in zip(buffer.shape, tensor.shape, strict=True):
+                self._solve(size, int(actual), values)
+        for buffer, tensor in tensors:
             self._check_sizes(buffer, tensor, values)
         return values
+
+    def _solve(self, size: Any, actual: int, values: dict[Any, int]) -> None:
+        """Note the one unknown of a size that is linear in it, such as batch + 1."""
+        tir, unknown = self._shop.tir, []
+
+        def visit(node: Any) -> None:
+            if isinstance(node, tir.Var) and node not in values and node not in unknown:
+                unknown.append(node)
+
+        if not isinstance(size, int):
+            tir.stmt_functor.post_order_visit(size, visit)
+        if len(unknown) == 1:
+            at_0, at_1 = (self._evaluate(size, values | {unknown[0]: at}) for at in (0, 1))
+            solved = (actual - at_0) // (at_1 - at_0 or 1)
+            if self._evaluate(size, values | {unknown[0]: solved}) == actual:
+                values[unknown[0]] = solved
 
     def _check_kind(self, buffer: Any, argument: Any) -> None:
         if not isinstance(argument, torch.Tensor):
