@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -102,13 +101,13 @@ def test_handlers_are_as_before_and_ignored_signals_stay_ignored() -> None:
     interrupt = signal.getsignal(signal.SIGINT)
     try:
         with put_off_interrupts() as interrupts:
-            os.kill(os.getpid(), signal.SIGTERM)
+            signal.raise_signal(signal.SIGTERM)
         assert not interrupts.came
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
         assert signal.getsignal(signal.SIGINT) is interrupt
     finally:
         signal.signal(signal.SIGTERM, before)
     with pytest.raises(KeyboardInterrupt), put_off_interrupts() as interrupts:
-        os.kill(os.getpid(), signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)  # in this thread: at once
         assert interrupts.came
     assert signal.getsignal(signal.SIGINT) is interrupt
