@@ -38,12 +38,13 @@ from judge.child.calls import time_calls
 from judge.device import DeviceError, choose_device
 from judge.environment import installed_version
 from judge.problem import Inputs, make_inputs
-from judge.submission import find_submission
+from judge.submission import SubmissionError, find_submission
 from reference.preprocess import Preprocess
 from scripts.in_process import Result, function_of, ready_to_call, run_now
 
 SEED = 42
 WARM_UP, CALLS = 5, 20
+GATES = ("random_decay", "mixed", "no_decay", "hard_forget")
 TOLERANCES = {"no_decay": SURPRISE_TOLERANCE}
 TOLERANCE = 5e-3
 MOST_RATIO, MOST_UNITS = 1.1, 2.0
@@ -68,7 +69,14 @@ class Contender:
 @click.command()
 @click.option("--submission", type=click.Path(path_type=Path), required=True)
 @click.option("--against", type=click.Path(path_type=Path), multiple=True, required=True)
-@click.option("--gate", "gates", multiple=True, default=("random_decay",), show_default=True)
+@click.option(
+    "--gate",
+    "gates",
+    type=click.Choice(GATES),
+    multiple=True,
+    default=("random_decay",),
+    show_default=True,
+)
 @click.option("--tokens", "some_tokens", type=int, multiple=True, help="Default: all.")
 @click.option("--limit", type=float, default=MOST_RATIO, show_default=True)
 @click.option("--csv", "csv_path", type=click.Path(path_type=Path), required=True)
@@ -82,6 +90,11 @@ def main(
 ) -> None:
     """Measure, write every median, print what lies above the limits."""
     cases = list(shapes(gates, some_tokens or TOKENS))
+    try:
+        for path in (submission, *against):
+            find_submission(path)
+    except SubmissionError as error:
+        raise click.UsageError(str(error)) from None
     try:
         device = choose_device("cuda")
     except DeviceError:

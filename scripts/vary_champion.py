@@ -63,6 +63,10 @@ def main(
     known = [one.name for one in VARIANTS]
     if unknown := [name for name in only if name not in known]:
         raise click.UsageError(f"--only {unknown[0]}: use one of {', '.join(known)}")
+    public = load_suite(ROOT / "cases" / "public.yaml").cases
+    if unknown := [name for name in names if name not in {case.name for case in public}]:
+        listed = ", ".join(case.name for case in public)
+        raise click.UsageError(f"--case {unknown[0]}: use one of {listed}")
     with tempfile.TemporaryDirectory() as folder:
         paths = written(Path(folder), only)
         if only_compile:
@@ -72,11 +76,7 @@ def main(
             device = choose_device("cuda")
         except DeviceError:
             raise click.ClickException("needs a CUDA device; there is none here") from None
-        cases = [
-            case
-            for case in load_suite(ROOT / "cases" / "public.yaml").cases
-            if not names or case.name in names
-        ]
+        cases = [case for case in public if not names or case.name in names]
         digests = [find_submission(path).digest for path in paths.values()]
         preprocess = ready_to_call(digests, Path(folder) / "cache", device)
         functions = {name: function_of(path) for name, path in paths.items()}
