@@ -48,10 +48,16 @@ class AllAtOnce(StandInEngine):
 
 
 @pytest.fixture
-def interrupter() -> Iterator[Interrupter]:
+def heeded_interrupt() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt, also where a shell's background job was born ignoring it."""
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield Interrupter()
+    yield
     signal.signal(signal.SIGINT, handler)
+
+
+@pytest.fixture
+def interrupter(heeded_interrupt: None) -> Interrupter:
+    return Interrupter()
 
 
 def run(folder: Path) -> tuple[Ended, list[str]]:
@@ -96,7 +102,7 @@ def test_an_interrupt_between_engine_and_store_loses_nothing(
     assert (ended.interrupted, kept) == (True, ["a", "b"])
 
 
-def test_handlers_are_as_before_and_ignored_signals_stay_ignored() -> None:
+def test_handlers_are_as_before_and_ignored_signals_stay_ignored(heeded_interrupt: None) -> None:
     before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
     interrupt = signal.getsignal(signal.SIGINT)
     try:
