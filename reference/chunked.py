@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 
 from reference.preprocess import CHUNK, HEAD_DIM, kkt_inverse, lower_decay
 
 SCALE = HEAD_DIM**-0.5
-# Chains that the float64 reference computes side by side: about 1 MB of intermediates each.
-GROUP_CHAINS = 64
+# Chains that the float64 reference computes side by side, and tokens whose inverses it does: about
+# 5 MB of intermediates a chain. A GPU takes as long for a few chains as for many.
+GROUP_CHAINS = {"cpu": 64, "cuda": 128}
+SPAN = 8 * CHUNK
 
 
 def chunked_forward(
@@ -51,27 +54,42 @@ def float64_reference(
     """The truth: output and final state in float64 from the raw inputs, shapes as above.
 
     Prefix sums and inverses are its own, in float64. It goes group of heads by group of heads and
-    chunk by chunk, so that beside inputs and results it holds little.
+    span of chunks by span of chunks, so that beside inputs and results it holds little. The
+    inverses need no state: those of a span are computed side by side.
     """
     qk_heads, v_heads = k.shape[2], v.shape[2]
     group = v_heads // qk_heads
-    together = max(1, GROUP_CHAINS // (v.shape[0] * group))
+    together = max(1, GROUP_CHAINS[v.device.type] // (v.shape[0] * group))
     state = start_state(v, initial_state, torch.float64)
     output = torch.empty(v.shape, dtype=torch.float64, device=v.device)
     for head in range(0, qk_heads, together):
         qk = slice(head, head + together)
         served = slice(head * group, (head + together) * group)
-        for start in range(0, v.shape[1], CHUNK):
-            rows = slice(start, min(start + CHUNK, v.shape[1]))
-            q_c, k_c = (heads_first(tensor[:, rows, qk], torch.float64) for tensor in (q, k))
-            v_c, g_c, beta_c = (
-                heads_first(tensor[:, rows, served], torch.float64) for tensor in (v, raw_g, beta)
-            )
-            g_c = g_c.cumsum(dim=-1)
-            A_c = kkt_inverse(k_c, g_c, beta_c)
-            out_c, state[:, served] = chunk_step(q_c, k_c, v_c, g_c, beta_c, A_c, state[:, served])
-            output[:, rows, served] = out_c.transpose(1, 2)
+        for start in range(0, v.shape[1], SPAN):
+            rows = slice(start, start + SPAN)
+            q_s, k_s = (in_chunks(tensor[:, rows, qk]) for tensor in (q, k))
+            v_s, g_s, beta_s = (in_chunks(tensor[:, rows, served]) for tensor in (v, raw_g, beta))
+            g_s = g_s.cumsum(dim=-1)
+            A_s = kkt_inverse(k_s.flatten(0, 1), g_s.flatten(0, 1), beta_s.flatten(0, 1))
+            chunks = zip(q_s, k_s, v_s, g_s, beta_s, A_s.view(*g_s.shape, CHUNK), strict=True)
+            for number, chunk in enumerate(chunks):
+                out_c, state[:, served] = chunk_step(*chunk, state[:, served])
+                first = start + number * CHUNK
+                of_chunk = output[:, first : first + CHUNK, served]
+                of_chunk.copy_(out_c.transpose(1, 2)[:, : of_chunk.shape[1]])
     return output, state
+
+
+def in_chunks(tensor: torch.Tensor) -> torch.Tensor:
+    """[B, n, H, ...] -> [chunks, B, H, 64, ...] in float64, contiguous.
+
+    The last chunk is filled up with zeros: a token of k = 0, beta = 0 and raw_g = 0 neither writes
+    nor forgets.
+    """
+    missing = -tensor.shape[1] % CHUNK
+    padded = F.pad(tensor, (*(0, 0) * (tensor.dim() - 2), 0, missing))
+    chunks = padded.to(torch.float64).unflatten(1, (-1, CHUNK))  # [B, chunks, 64, H, ...]
+    return chunks.movedim(0, 1).transpose(2, 3).contiguous()
 
 
 def chunk_step(
