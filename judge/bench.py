@@ -106,15 +106,20 @@ class Bench:
     """Shared by the submissions of one run, which it outlives; they are judged one at a time.
 
     The plan's submission means nothing here. seeds: of the audits, None for new ones. sharing: how
-    many benches this machine's memory is for. measured: the baseline's times by case, each measured
-    once, so that all submissions of a bench are scored by the same ones. lost: one line that says
-    why the device answers no more, empty while it does. at_rest: told True where nothing is timed
-    for a while, False before something is: what gets ready beside the submission under way, such as
-    the next one's child, does so in between.
+    many benches keep answers in this machine's memory; None where one submission is judged, for
+    which keeping them would take longer than making them. measured: the baseline's times by case,
+    each measured once, so that all submissions of a bench are scored by the same ones. lost: one
+    line that says why the device answers no more, empty while it does. at_rest: told True where
+    nothing is timed for a while, False before something is: what gets ready beside the submission
+    under way, such as the next one's child, does so in between.
     """
 
     def __init__(
-        self, plan: Plan, progress: Progress, seeds: AuditSeeds | None = None, sharing: int = 1
+        self,
+        plan: Plan,
+        progress: Progress,
+        seeds: AuditSeeds | None = None,
+        sharing: int | None = None,
     ) -> None:
         self.measured: dict[str, Timing] = {}
         self.lost = ""
@@ -122,7 +127,8 @@ class Bench:
         self._plan = plan
         self._progress = progress
         self._seeds = seeds or AuditSeeds()
-        self._kept = KeptAnswers(plan.device, _memory_for_answers() // sharing)
+        room = 0 if sharing is None else _memory_for_answers() // sharing
+        self._kept = KeptAnswers(plan.device, room)
         self._logs: list[ChildLog] = []
         self._baseline: Session | None = None
         self._null: Session | None = None
