@@ -37,7 +37,7 @@ def result_sizes(case: Case) -> tuple[int, int]:
 
 
 def as_tensors(
-    output: bytearray, state: bytearray, expected: Expected
+    output: memoryview, state: memoryview, expected: Expected
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """The raw bytes as output and final_state, of the reference's shapes and on its device."""
     return tuple(

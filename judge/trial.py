@@ -48,8 +48,8 @@ class Outcome:
 class Fetched:
     """Bytes of output and final_state, and digests of the inputs as they then were."""
 
-    output: bytearray
-    final_state: bytearray
+    output: memoryview
+    final_state: memoryview
     inputs: dict[str, str]
 
 
@@ -114,7 +114,7 @@ class Trial:
         """Stop all that the child runs, or let it go on."""
         self._child.pause(paused)
 
-    def read_bytes(self, count: int, phase: str) -> bytearray:
+    def read_bytes(self, count: int, phase: str) -> memoryview:
         """Raw bytes that follow a reply."""
         with self.guarded(phase, self.limits.collect):
             return self._child.read_bytes(count, self.limits.collect)

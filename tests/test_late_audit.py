@@ -29,7 +29,7 @@ class RecordingTrial:
     def fetch(self, which: str, label: str, case: object) -> Fetched:
         assert which == "last"
         self.fetched.append(label)
-        return Fetched(bytearray(label.encode()), bytearray(), {})
+        return Fetched(memoryview(label.encode()), memoryview(b""), {})
 
     def compare(
         self, fetched: Fetched, label: str, answer: Answer, inputs: dict[str, str], committed: str

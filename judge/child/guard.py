@@ -25,7 +25,7 @@ _TORCH_FUNCTIONS = (
 _TENSOR_METHODS = (
     *("contiguous", "copy_", "cpu", "data_ptr", "detach", "device", "dtype", "fill_", "is_conj"),
     *("is_contiguous", "is_neg", "layout", "nbytes", "numel", "numpy", "reshape", "shape"),
-    *("storage_offset", "sum", "to", "untyped_storage", "view"),
+    *("split", "storage_offset", "sum", "to", "untyped_storage", "view"),
 )
 _CUDA_FUNCTIONS = (
     *("CUDAGraph", "Event", "Stream", "_get_device_index", "_lazy_init", "current_stream"),

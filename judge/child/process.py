@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from judge.caches import (
     TARGET_VARIABLES,
@@ -233,7 +234,7 @@ class Child:
         length = message_length(self._read(HEADER_BYTES, deadline))
         return decode_reply(self._read(length, deadline))
 
-    def read_bytes(self, count: int, limit_s: float) -> bytearray:
+    def read_bytes(self, count: int, limit_s: float) -> memoryview:
         """Read exactly `count` raw bytes that follow a reply. Raises ChildError."""
         return self._read(count, time.monotonic() + limit_s)
 
@@ -375,9 +376,9 @@ class Child:
                 self._account.end_processes()
             signal_all(self._processes, signal.SIGKILL)
 
-    def _read(self, count: int, deadline: float) -> bytearray:
-        data = bytearray(count)
-        view = memoryview(data)
+    def _read(self, count: int, deadline: float) -> memoryview:
+        # not a bytearray, which would be filled with zeros first: as long again for a large result
+        view = memoryview(np.empty(count, np.uint8))
         position = 0
         while position < count:
             if time.monotonic() > deadline:
@@ -394,7 +395,7 @@ class Child:
                 position += received
             elif ended:
                 raise self._death()
-        return data
+        return view
 
     def _death(self) -> ChildDied:
         try:

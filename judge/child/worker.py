@@ -13,7 +13,8 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,7 @@ from reference.preprocess import Preprocess, preprocess_for
 
 _PR_SET_PDEATHSIG = 1
 _AWAKE_S = 0.02  # the judge answers a Warmed at once
+_BYTES_AT_ONCE = 1 << 22
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -148,7 +150,7 @@ class Worker:
         self._pinned = contextlib.ExitStack()
         self._guard = Guard([sys.modules[name] for name in _judge_modules()])
 
-    def answer(self, request: Request) -> tuple[Reply, list[memoryview]]:
+    def answer(self, request: Request) -> tuple[Reply, Iterable[memoryview]]:
         """Do what a request asks; an exception on the way becomes Failed, its traceback logged."""
         try:
             match request:
@@ -277,7 +279,7 @@ class Worker:
                 for tensor in returned:
                     plain_view(tensor).fill_(torch.nan)
 
-    def _collect(self, request: Collect) -> tuple[Collected, list[memoryview]]:
+    def _collect(self, request: Collect) -> tuple[Collected, Iterable[memoryview]]:
         result = self._results[request.which]
         self._synchronize()
         problem = result_problem(result, self._case, self._device)
@@ -288,7 +290,10 @@ class Worker:
             replaced=self._guard.replaced(*own),
             forbidden=forbidden_loaded(self._settings.folder),
         )
-        return collected, [] if problem else [_raw_bytes(tensor) for tensor in result]
+        if problem:
+            return collected, []
+        whole = [plain_view(tensor).contiguous() for tensor in result]
+        return collected, chain.from_iterable(map(_raw_bytes, whole))
 
     def _profile(self, request: Profile) -> Profiled:
         function, arguments = self._function, self._renewal.arguments
@@ -337,9 +342,10 @@ class _CountedLaunches:
             self._kernel_class.__call__ = self._original
 
 
-def _raw_bytes(tensor: torch.Tensor) -> memoryview:
-    words = plain_view(tensor).contiguous().cpu().reshape(-1).view(torch.uint8)
-    return memoryview(words.numpy())
+def _raw_bytes(tensor: torch.Tensor) -> Iterator[memoryview]:
+    """The bytes of a contiguous tensor, part by part: the judge reads one as the next is copied."""
+    for part in tensor.reshape(-1).view(torch.uint8).split(_BYTES_AT_ONCE):
+        yield memoryview(part.cpu().numpy())
 
 
 def _judge_modules() -> list[str]:
