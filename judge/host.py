@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from judge.checkpoints import BaselineError, CheckpointFile, load_checkpoints
-from judge.child.process import followed_by_profiler
+from judge.child.variables import followed_by_profiler
 from judge.device import DeviceError, choose_device, gpu_identity
 from judge.environment import capture
 from judge.implementations import Implementation, public_implementations

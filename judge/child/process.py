@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import select
 import signal
 import socket
@@ -36,6 +35,7 @@ from judge.child.protocol import (
     encode,
     message_length,
 )
+from judge.child.variables import child_variables, followed_by_profiler
 from judge.profiles import TARGET, DeviceProfile
 from judge.sandbox.accounts import Account, take_account
 from judge.sandbox.confine import Confinement, confinement_json
@@ -59,24 +59,12 @@ _START = (
     "from judge.sandbox.confine import confine; confine(sys.argv.pop()); "
     "from judge.child.worker import main; main(int(sys.argv[2]), sys.argv[3])"
 )
-_SECRET_VARIABLE = re.compile(
-    r"TOKEN|SECRET|PASSW|CREDENTIAL|(API|ACCESS|PRIVATE)_?KEY|AUTH|COOKIE|^GDN_JUDGE_",
-    re.IGNORECASE,
-)
-_SECRET_VALUE = re.compile(r"://[^/\s@]*:[^/\s@]*@")  # a password inside a URL
-# Set by ncu and nsys for the processes that they follow; none is a secret, though one is called
-# NV_TPS_LAUNCH_TOKEN.
-_PROFILER_VARIABLES = (
-    *("NV_TPS_", "NV_NSIGHT_", "NV_COMPUTE_PROFILER_", "NVIDIA_PROCESS_INJECTION_"),
-    *("NVIDIA-PROCESS-TRACKING", "NSYS_", "QUADD_"),
-)
 _POLL_S = 0.05
 _EXIT_WAIT_S = 2.0
 _KILL_WAIT_S = 10.0
 _PROFILED_EXIT_WAIT_S = 60.0
 _SIGNALLED = 128  # bubblewrap exits with this plus the signal that ended its child
 _TASK_MARGIN = 32
-_USER = "submission"
 _live: set[int] = set()  # process ids of this judge's children
 
 
@@ -124,11 +112,6 @@ def default_memory_limit() -> int:
     return min(16 * 2**30, total * 7 // 10)
 
 
-def followed_by_profiler() -> bool:
-    """Whether ncu or nsys runs this process, and so its children."""
-    return any(name.startswith(_PROFILER_VARIABLES) for name in os.environ)
-
-
 class Child:
     """A live process that holds one submission.
 
@@ -171,7 +154,14 @@ class Child:
                 "inputs": options.inputs,
                 "sms": options.sms,
             }
-            environment = self._environment(options, kernels)
+            environment = child_variables(
+                self._folder,
+                kernels,
+                self._cache,
+                threads=options.threads,
+                visible_devices=options.visible_devices,
+                sms=options.sms,
+            )
             prefix = self._prefix(options, environment)
             if self._adopts:
                 adopt_orphans()
@@ -308,30 +298,6 @@ class Child:
         if self._account is not None:
             give(self._folder, self._account.uid)
         return kernels
-
-    def _environment(self, options: ChildOptions, kernels: Path) -> dict[str, str]:
-        environment = {
-            name: value
-            for name, value in os.environ.items()
-            if name.startswith(_PROFILER_VARIABLES)
-            or not (_SECRET_VARIABLE.search(name) or _SECRET_VALUE.search(value))
-        }
-        if not followed_by_profiler():  # its library in the child meets it in their common TMPDIR
-            environment["TMPDIR"] = str(self._folder / "tmp")
-            environment |= {"HOME": str(self._folder), "USER": _USER, "LOGNAME": _USER}
-        environment |= {
-            "TILELANG_CACHE_DIR": str(kernels),
-            "TILELANG_TMP_DIR": str(kernels / "tmp"),
-            "CUDA_CACHE_PATH": compiler_variables(self._cache)["CUDA_CACHE_PATH"],
-            "OMP_NUM_THREADS": str(options.threads),
-            "PYTHONDONTWRITEBYTECODE": "1",
-        }
-        if options.visible_devices is not None:
-            environment["CUDA_VISIBLE_DEVICES"] = options.visible_devices
-        if options.sms is not None:
-            # The most there can be: a stream in one queue with a parked kernel would wait for it.
-            environment["CUDA_DEVICE_MAX_CONNECTIONS"] = "32"
-        return environment
 
     def _prefix(self, options: ChildOptions, environment: dict[str, str]) -> list[str]:
         """Bubblewrap's command line, where it is the sandbox."""

@@ -24,7 +24,8 @@ from judge.caches import (
 )
 from judge.case import Case, Suite
 from judge.checkpoints import BaselineError
-from judge.child.process import ChildOptions, default_memory_limit, followed_by_profiler
+from judge.child.process import ChildOptions, default_memory_limit
+from judge.child.variables import followed_by_profiler
 from judge.commands.usage import LIGHT_ERRORS
 from judge.commands.usage import WrongUsage as WrongUsage
 from judge.commands.usage import say as say

@@ -12,7 +12,8 @@ import torch
 from judge.audit import AuditSeeds
 from judge.bench import Bench, Plan
 from judge.caches import compile_judge_kernels
-from judge.child.process import default_memory_limit, followed_by_profiler
+from judge.child.process import default_memory_limit
+from judge.child.variables import followed_by_profiler
 from judge.device import child_view, gpu_identity
 from judge.engines.engine import AtCase, AtPhase, Began, Event, Finished, LaneError, Setup, Task
 from judge.environment import capture
