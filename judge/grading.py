@@ -44,6 +44,8 @@ from judge.verdict import Verdict
 
 MOST_TIMEOUTS = 3
 """Cases of one submission that may run out of time; the rest is not run, lest it hold the lane."""
+_ITS_PHASES = ("import", "prepare", "first_call", "run", "collect", "gpu_time")
+"""Those that a submission can draw out."""
 
 NO_CONDITIONS = "NVML says nothing of this device: only their spread tells noisy times"
 
@@ -130,6 +132,7 @@ class _Run:
         self._start = time.monotonic()
         self._results: list[CaseResult] = []
         self._timeouts = 0
+        self._spent_s = 0.0
         self._notes = [note for note in (plan.child.sandbox.note, plan.choice.reason) if note]
         for suite in plan.suites:
             note = toolchain_note(suite.tilelang, plan.environment.tilelang)
@@ -173,10 +176,10 @@ class _Run:
     def judge(self, suite: str, case: Case) -> None:
         """Judge one case. Where the judge itself fails, that is the case's NOT_RUN, and told.
 
-        After MOST_TIMEOUTS cases that ran out of time it is a TIMEOUT that is not run.
+        After MOST_TIMEOUTS cases that ran out of time, or once the submission has taken all the
+        time that it may, it is a TIMEOUT that is not run.
         """
-        if self._timeouts == MOST_TIMEOUTS:
-            detail = f"not run: {MOST_TIMEOUTS} earlier cases ran out of time"
+        if detail := self._why_not_run():
             result = CaseResult(suite, case, Verdict.TIMEOUT, detail, None, None, None, {})
             self._results.append(result)
             self._progress.done(result)
@@ -198,8 +201,19 @@ class _Run:
         self._results.append(result)
         self._progress.done(result)
         self._timeouts += result.verdict is Verdict.TIMEOUT
+        self._spent_s += sum(result.seconds.get(phase, 0.0) for phase in _ITS_PHASES)
         if result.verdict in (Verdict.CRASH, Verdict.TIMEOUT):
             self._check_device()
+
+    def _why_not_run(self) -> str:
+        if self._timeouts == MOST_TIMEOUTS:
+            return f"not run: {MOST_TIMEOUTS} earlier cases ran out of time"
+        whole_s = self._plan.limits.whole
+        if self._spent_s > whole_s:
+            return (
+                f"not run: earlier cases took {self._spent_s:.0f} s, at most {whole_s:g} s may be"
+            )
+        return ""
 
     def _check_device(self) -> None:
         """Raise DeviceLost, and note why, where the device does not answer after a killed child."""

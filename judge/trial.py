@@ -18,10 +18,12 @@ from judge.text import plain
 from judge.timing import summarize
 from judge.verdict import Verdict
 
+_RUNS_IN_ALL = 12
+
 
 @dataclass(frozen=True)
 class Limits:
-    """Seconds that each phase may take; run is --timeout."""
+    """Seconds that each phase of a case may take; run is --timeout."""
 
     start: float = 120.0
     load: float = 120.0
@@ -29,6 +31,14 @@ class Limits:
     first_call: float = 600.0
     run: float = 300.0
     collect: float = 120.0
+
+    @property
+    def whole(self) -> float:
+        """Seconds that a submission may take in all; the case under way may still end.
+
+        Each phase of each case could else come close to its limit, and hold a lane for hours.
+        """
+        return _RUNS_IN_ALL * self.run
 
 
 @dataclass
