@@ -1,0 +1,97 @@
+"""Compile what the adapter uses of FlashInfer's prefill kernel for Hopper: six files of 66.
+
+    FLASHINFER_CUDA_ARCH_LIST=9.0a python scripts/compile_flashinfer.py [--jobs N] [--into FOLDER]
+
+Needs flashinfer-python 0.6.13, ninja and nvcc, but no GPU. FlashInfer instantiates its kernel for
+every choice of dtype, grouped heads, beta, alpha, initial state and checkpoints, a file each. The
+adapter (reference/baselines/flashinfer_prefill.py) calls it in bfloat16 with beta and alpha and
+without checkpoints: four of these files, the launcher and the entry are compiled by FlashInfer's
+own commands and linked without libcuda, whose one function the kernel asks the runtime for. What
+is left out stays undefined: a process that calls it otherwise ends with a symbol error.
+
+The library goes to where FlashInfer looks for one compiled ahead, in the installed package, or to
+FOLDER/gdn_prefill_sm90.so. Exit status: 0 compiled, 1 not, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from judge.threads import available_cores
+
+ARCHITECTURES = "FLASHINFER_CUDA_ARCH_LIST"
+_USED = "bf16_g{grouped}b1a1i{state}c0"
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=available_cores(),
+    help="Files to compile at a time. Default: one for each core.",
+)
+@click.option(
+    "--into",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the library goes. Default: into the installed package.",
+)
+def main(jobs: int, folder: Path | None) -> None:
+    """Compile FlashInfer's prefill kernel for Hopper ahead, as far as the adapter uses it."""
+    if importlib.util.find_spec("flashinfer") is None:
+        raise click.UsageError("flashinfer-python is not installed: pip install '.[baselines]'")
+    if not os.environ.get(ARCHITECTURES):
+        raise click.UsageError(f"set {ARCHITECTURES}=9.0a: without a GPU FlashInfer has no other")
+    start = time.monotonic()
+    try:
+        library = compile_used(jobs, folder)
+    except subprocess.CalledProcessError as error:
+        raise click.ClickException(f"{Path(error.cmd[0]).name} failed: see above") from None
+    click.echo(f"{library}: {library.stat().st_size >> 10} KiB in {time.monotonic() - start:.0f} s")
+
+
+def compile_used(jobs: int, folder: Path | None) -> Path:
+    """The library. Raises CalledProcessError where ninja or the linker fails."""
+    from flashinfer.jit.gdn import gen_gdn_prefill_sm90_module
+
+    whole = gen_gdn_prefill_sm90_module()
+    spec = replace(whole, sources=used(whole.sources))
+    spec.write_ninja()
+    ninja = ["ninja", "-f", str(spec.ninja_path)]
+    listed = subprocess.run(
+        [*ninja, "-t", "targets", "rule", "cuda_compile"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    objects = listed.stdout.split()
+    subprocess.run([*ninja, "-j", str(jobs), *objects], check=True)
+    library = spec.aot_path if folder is None else folder / spec.aot_path.name
+    library.parent.mkdir(parents=True, exist_ok=True)
+    # lazy: what is undefined matters where it is called, not when the library is loaded
+    link = ["nvcc", "-shared", "-Xlinker=-z,lazy", "-o", str(library)]
+    subprocess.run([*link, *objects], check=True)
+    return library
+
+
+def used(sources: Iterable[Path]) -> list[Path]:
+    """Of FlashInfer's files those that the adapter's calls reach, in their order."""
+    choices = [_USED.format(grouped=grouped, state=state) for grouped in "01" for state in "01"]
+    kernels = {f"gdn_prefill_kernel_{choice}" for choice in choices}
+    others = ("gdn_prefill_launcher", "prefill_kernel_delta_rule_sm90")
+    return [source for source in sources if source.stem in kernels.union(others)]
+
+
+if __name__ == "__main__":
+    main()
