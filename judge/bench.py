@@ -37,7 +37,7 @@ from judge.witness import ALLOWANCES
 
 _QUIET_REPETITIONS = 5
 _KEPT_SHARE = 0.25
-"""Of the machine's memory, for answers kept between the submissions of a run."""
+"""Of the device's memory, and of the machine's, for answers kept between submissions of a run."""
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,8 @@ class Bench:
         self._plan = plan
         self._progress = progress
         self._seeds = seeds or AuditSeeds()
-        room = 0 if sharing is None else _memory_for_answers() // sharing
-        self._kept = KeptAnswers(plan.device, room)
+        rooms = (0, 0) if sharing is None else _rooms_for_answers(plan.device, sharing)
+        self._kept = KeptAnswers(plan.device, *rooms)
         self._logs: list[ChildLog] = []
         self._baseline: Session | None = None
         self._null: Session | None = None
@@ -269,14 +269,16 @@ class Bench:
 
 
 class KeptAnswers:
-    """Answers by case, kept in the machine's memory and handed out on the device.
+    """Answers by case, kept on the device or in the machine's memory, handed out on the device.
 
-    room: bytes that may be kept; what exceeds them is computed again whenever it is asked for.
+    device_room, host_room: bytes that may be kept there; the device's are filled first, and what
+    exceeds both is computed again whenever it is asked for.
     """
 
-    def __init__(self, device: torch.device, room: int) -> None:
+    def __init__(self, device: torch.device, device_room: int, host_room: int) -> None:
         self._device = device
-        self._room = room
+        self._device_room = device_room
+        self._host_room = host_room
         self._kept: dict[Case, Answers] = {}
 
     def of(self, case: Case, compute: Callable[[], Answers]) -> Answers:
@@ -285,8 +287,11 @@ class KeptAnswers:
             return _moved(self._kept[case], self._device)
         known = compute()
         size = sum(_bytes(answer.expected) for answer in _parts(known))
-        if size <= self._room:
-            self._room -= size
+        if size <= self._device_room:
+            self._device_room -= size
+            self._kept[case] = known
+        elif size <= self._host_room:
+            self._host_room -= size
             self._kept[case] = _moved(known, torch.device("cpu"))
         return known
 
@@ -330,5 +335,10 @@ def _bytes(expected: Expected) -> int:
     return expected.output.nbytes + expected.final_state.nbytes
 
 
-def _memory_for_answers() -> int:
-    return int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * _KEPT_SHARE)
+def _rooms_for_answers(device: torch.device, sharing: int) -> tuple[int, int]:
+    """Bytes on a CUDA device, which no other bench uses, and in the memory that all share."""
+    on_device = 0
+    if device.type == "cuda":
+        on_device = torch.cuda.get_device_properties(device).total_memory
+    on_host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // sharing
+    return int(on_device * _KEPT_SHARE), int(on_host * _KEPT_SHARE)

@@ -21,8 +21,13 @@ CASE = make_case("one")
 BYTES = 8 * (3 + 5)
 
 
-@pytest.mark.parametrize(("room", "computed"), [(2 * BYTES, 1), (2 * BYTES - 1, 3)])
-def test_answers_are_computed_once_where_there_is_room(room: int, computed: int) -> None:
+@pytest.mark.parametrize(
+    ("device_room", "host_room", "computed"),
+    [(0, 2 * BYTES, 1), (2 * BYTES, 0, 1), (2 * BYTES - 1, 2 * BYTES - 1, 3), (0, 0, 3)],
+)
+def test_answers_are_computed_once_where_there_is_room(
+    device_room: int, host_room: int, computed: int
+) -> None:
     calls = []
 
     def compute() -> Answers:
@@ -31,7 +36,7 @@ def test_answers_are_computed_once_where_there_is_room(room: int, computed: int)
         fixed = Answer(42, None, expected, 5e-3, {"q": "digest"})
         return Answers(fixed, (fixed,), None, 1, 0, lambda seeds: [])
 
-    kept = KeptAnswers(torch.device("cpu"), room)
+    kept = KeptAnswers(torch.device("cpu"), device_room, host_room)
     known = [kept.of(CASE, compute) for _ in range(3)]
     assert len(calls) == computed
     for one in known:
