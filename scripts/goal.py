@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from scripts.markdown import NONE, cell, table
-
-_WORDS = {True: "yes", False: "no", None: NONE}
+from scripts.cells import cell, yes
+from scripts.markdown import table
 
 
 @dataclass(frozen=True)
@@ -21,7 +20,7 @@ class Goal:
 
 def goal_table(goals: Iterable[Goal]) -> Iterator[str]:
     """All of them as a table."""
-    rows = [[goal.asked, cell(goal.found), _WORDS[goal.holds]] for goal in goals]
+    rows = [[goal.asked, cell(goal.found), yes(goal.holds)] for goal in goals]
     yield from table(["asked", "found", "holds"], rows, left=(0, 1, 2))
 
 

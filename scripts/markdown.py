@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from judge.text import plain
-
 NOT_MEASURED = "Not measured yet."
-NONE = "–"
 
 Blocks = Mapping[str, Callable[[], Iterable[str]]]
 
@@ -48,9 +45,3 @@ def table(
     yield f"| {' | '.join(rule)} |"
     for row in rows:
         yield f"| {' | '.join(row)} |"
-
-
-def cell(text: str) -> str:
-    """Text of a child, which may hold what Markdown takes for its own."""
-    short = plain(text, 200)
-    return short.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")

@@ -35,11 +35,11 @@ from scripts.baselines.times import (
     predicted,
 )
 from scripts.baselines.waves import COUNTS
+from scripts.cells import NOISY, NONE, cell, change, number, quotient, yes
 from scripts.goal import Goal, goal_table
 from scripts.ladder.report import Report
-from scripts.markdown import NONE, NOT_MEASURED, cell, table
+from scripts.markdown import NOT_MEASURED, table
 
-NOISY = "~"
 _PROFILER = "*"
 
 
@@ -142,8 +142,8 @@ def graphs(material: Material) -> Iterator[str]:
             one = Implementation(name, scope)
             for case in LARGE:
                 share = difference(record, case, one, published[case])
-                here = _ms(gpu_ms(record, case, one))
-                rows.append([one.title, case, f"{published[case]:.3f}", here, _pct(share)])
+                here = number(gpu_ms(record, case, one), 3)
+                rows.append([one.title, case, f"{published[case]:.3f}", here, change(share)])
     titles = ["implementation", "case", "published graph ms", "gpu ms", "difference"]
     yield from table(titles, rows, left=(0, 1))
     yield ""
@@ -167,7 +167,7 @@ def scores(material: Material) -> Iterator[str]:
     rows = [
         [
             name,
-            *(_points(_public_mean(record)) for record in (pair.live, pair.calibrated)),
+            *(number(_public_mean(record), 2) for record in (pair.live, pair.calibrated)),
             *(_largest(pair, cases) for cases in (LARGE, small)),
         ]
         for name, pair in pairs.items()
@@ -191,7 +191,7 @@ def budgets(material: Material) -> Iterator[str]:
         [
             case,
             *(
-                " / ".join(_ms(median(tables[budget], case, one)) for budget in order)
+                " / ".join(number(median(tables[budget], case, one), 3) for budget in order)
                 for one in WITHOUT_SIMPLE
             ),
         ]
@@ -224,8 +224,8 @@ def waves(material: Material) -> Iterator[str]:
             rows.append(
                 [
                     *(str(sms), str(count), str(measured.expected(count))),
-                    NONE if found is None else f"{found:.3f}",
-                    _ms(statistics.median(milliseconds)) if milliseconds else NONE,
+                    number(found, 3),
+                    number(statistics.median(milliseconds), 3) if milliseconds else NONE,
                 ]
             )
     yield from table(["SMs", "CTAs", "waves expected", "time over one CTA's", "ms"], rows, left=())
@@ -247,12 +247,12 @@ def slice_(material: Material) -> Iterator[str]:
         for one in told:
             guess = predicted(record, case, one)
             theirs = material.report.public_ms[one.name].get(case)
-            cells += [_ms(guess), _ms(theirs), _over(guess, theirs)]
+            cells += [number(guess, 3), number(theirs, 3), quotient(guess, theirs)]
         guesses = [predicted(record, case, one) for one in WHOLE_PUBLIC]
         fastest = min((guess for guess in guesses if guess is not None), default=None)
         held = material.lab.cases.get(case)
         t100 = held.t100_ms if held else None
-        rows.append([case, *cells, _ms(fastest), _ms(t100), _over(fastest, t100)])
+        rows.append([case, *cells, number(fastest, 3), number(t100, 3), quotient(fastest, t100)])
     titles = ["case"]
     for one in told:
         titles += [f"{one.title}, predicted", "the report", "ratio"]
@@ -278,20 +278,19 @@ def spread(material: Material) -> Iterator[str]:
         if found is None:
             rows.append([case, *[NONE] * (RUNS + 4), "no run passed"])
             continue
-        medians = [_ms(value) for value in found.medians]
+        medians = [number(value, 3) for value in found.medians]
         rows.append(
             [
                 case,
                 *(medians + [NONE] * (RUNS - len(medians))),
-                _ms(found.gpu_ms),
+                number(found.gpu_ms, 3),
                 f"{100 * found.range_ms / statistics.median(found.medians):.2f} %",
                 f"{1000 * found.range_ms:.1f}",
                 NONE if found.limit_ms is None else f"{1000 * found.limit_ms:.1f}",
-                {True: "yes", False: "no", None: NONE}[found.within]
-                + (f", noisy in {found.noisy}" if found.noisy else ""),
+                yes(found.within) + (f", noisy in {found.noisy}" if found.noisy else ""),
             ]
         )
-    titles = [f"run {number}" for number in range(1, RUNS + 1)]
+    titles = [f"run {run}" for run in range(1, RUNS + 1)]
     titles += ["gpu ms", "range", "range µs", "limit µs", "within"]
     yield from table(["case", *titles], rows, left=(0, -1))
     yield ""
@@ -339,7 +338,7 @@ def _time_cell(record: Record, case: str, one: Implementation) -> str:
     if result.verdict is not Verdict.PASS or result.timing is None:
         return str(result.verdict)
     noisy = NOISY if isinstance(result, CaseResult) and result.noisy else ""
-    gpu = NONE if result.gpu_ms is None else f"{result.gpu_ms:.3f}"
+    gpu = number(result.gpu_ms, 3)
     by = _PROFILER if result.gpu_ms_by == "profiler" else ""
     return f"{noisy}{result.timing.median_ms:.3f} / {gpu}{by}"
 
@@ -351,7 +350,7 @@ def _score_cell(pair: Pair, case: str) -> str:
         if result is None or result.verdict is not Verdict.PASS:
             cells.append(NONE if result is None else str(result.verdict))
         else:
-            cells.append((NOISY if result.noisy else "") + _points(result.score))
+            cells.append((NOISY if result.noisy else "") + number(result.score, 2))
     return " / ".join(cells)
 
 
@@ -366,11 +365,7 @@ def _public_mean(record: Record) -> float | None:
 
 
 def _ratio(above: Record, below: Record, case: str, one: Implementation) -> str:
-    return _over(median(above, case, one), median(below, case, one))
-
-
-def _over(first: float | None, second: float | None) -> str:
-    return NONE if first is None or second is None else f"{first / second:.2f}"
+    return quotient(median(above, case, one), median(below, case, one))
 
 
 def _count(record: Record) -> int | None:
@@ -383,15 +378,3 @@ def _sms(budget: str) -> str:
 
 def _link(material: Material) -> str:
     return Path(os.path.relpath(material.folder, material.page.parent)).as_posix()
-
-
-def _ms(value: float | None) -> str:
-    return NONE if value is None else f"{value:.3f}"
-
-
-def _points(value: float | None) -> str:
-    return NONE if value is None else f"{value:.2f}"
-
-
-def _pct(share: float | None) -> str:
-    return NONE if share is None else f"{100 * share:+.1f} %"

@@ -15,6 +15,7 @@ from judge.record import CaseResult, Environment, Record
 from judge.submission import find_submission
 from judge.text import plain
 from judge.verdict import Verdict
+from scripts.cells import NOISY, NONE, cell, number, yes
 from scripts.champion.goals import (
     AIMS_MS,
     LEAST_SCORE,
@@ -41,10 +42,8 @@ from scripts.champion.raw import (
 from scripts.champion.work import H200, work_of
 from scripts.in_process import module_of
 from scripts.ladder.versions import FIRST, FULL_SUITES, SUBMITTED, VERSIONS
-from scripts.markdown import table
+from scripts.markdown import NOT_MEASURED, table
 
-NOT_MEASURED = "Not measured yet."
-NONE = "–"
 CLEAR = 0.01
 """A variant whose mean ratio is closer to 1 than this makes no difference."""
 _WORST_ROWS = 10
@@ -148,19 +147,19 @@ def times(material: Material) -> Iterator[str]:
             rows.append([case, *[NONE] * 9])
             continue
         floor = work_of(one.result.case).floor_ms(material.ceilings)
-        mark = "~" if one.result.noisy else ""
+        mark = NOISY if one.result.noisy else ""
         rows.append(
             [
                 case,
-                mark + _ms(one.events) if one.events else str(one.result.verdict),
-                _ms(one.gpu),
-                _ms(one.host),
-                _ms(floor),
-                _ratio(one.gpu / floor if one.gpu else None, 1),
+                mark + number(one.events, 4) if one.events else str(one.result.verdict),
+                number(one.gpu, 4),
+                number(one.host, 4),
+                number(floor, 4),
+                number(one.gpu / floor if one.gpu else None, 1),
                 f"{aim:.3f}",
-                _yes(None if one.gpu is None else one.gpu <= aim),
-                _ms(one.core),
-                _ratio(one.ratio),
+                yes(None if one.gpu is None else one.gpu <= aim),
+                number(one.core, 4),
+                number(one.ratio, 2),
             ]
         )
     titles = ["case", "events", "GPU", "host", "floor", "GPU / floor", "aim", "reached"]
@@ -169,7 +168,7 @@ def times(material: Material) -> Iterator[str]:
     mean = geometric_mean(ratios)
     yield ""
     yield (
-        f"Geometric mean of the ratios: {_ratio(mean, 3)} (at most {MOST_MEAN_RATIO:g} is "
+        f"Geometric mean of the ratios: {number(mean, 3)} (at most {MOST_MEAN_RATIO:g} is "
         f"asked, and each below 1). The host may add {MOST_HOST_MS:.3f} ms. {_methods(record)}"
     )
     yield ""
@@ -178,7 +177,7 @@ def times(material: Material) -> Iterator[str]:
         f"{case} ({plain(one.result.noisy)})" for case, one in found.items() if one.result.noisy
     ]
     if noisy:
-        yield f"Noisy although timed twice, marked ~: {', '.join(noisy)}."
+        yield f"Noisy although timed twice, marked {NOISY}: {', '.join(noisy)}."
 
 
 def _methods(record: Record) -> str:
@@ -314,13 +313,13 @@ def score(material: Material) -> Iterator[str]:
     rows = [
         [
             case,
-            _ms(result.timing.median_ms if result.timing else None)
+            number(result.timing.median_ms if result.timing else None, 4)
             if result.verdict is Verdict.PASS
             else str(result.verdict),
-            _ms(result.gpu_ms),
-            _ms(record.baseline.t100_ms.get(case)),
-            _ms(record.baseline.t60_ms.get(case)),
-            NONE if result.score is None else f"{result.score:.2f}",
+            number(result.gpu_ms, 4),
+            number(record.baseline.t100_ms.get(case), 4),
+            number(record.baseline.t60_ms.get(case), 4),
+            number(result.score, 2),
         ]
         for case, result in results.items()
     ]
@@ -358,11 +357,11 @@ def _variants(material: Material, off: bool) -> Iterator[str]:
         mean = geometric_mean([None if isinstance(one, str) else one for one in ratios])
         cells = [one if isinstance(one, str) else f"{one:.3f}" for one in ratios]
         verdict = _verdict(ratios, mean, off)
-        shown.append((mean or 0.0, [change.name, *cells, _ratio(mean, 3), verdict]))
+        shown.append((mean or 0.0, [change.name, *cells, number(mean, 3), verdict]))
     if off:
         shown.sort(key=lambda one: -one[0])
     base = [_outcome(outcomes, UNCHANGED, case) for case in cases]
-    first = ["champion, ms", *(f"{one.median_ms:.4f}" if one else NONE for one in base), NONE, ""]
+    first = ["champion, ms", *(number(one.median_ms if one else None, 4) for one in base), NONE, ""]
     name = "without" if off else "tried"
     rows = [first, *(row for _, row in shown)]
     yield from table([name, *cases, "geometric mean", "verdict"], rows, left=(0, -1))
@@ -417,7 +416,7 @@ def sweep(material: Material) -> Iterator[str]:
         [
             *(str(size) for size in (one.batch, one.tokens, one.qk_heads, one.v_heads)),
             one.gate,
-            *(_ms(one.medians_ms.get(name)) for name in contenders),
+            *(number(one.medians_ms.get(name), 4) for name in contenders),
             f"{one.ratio:.3f}",
             f"{one.difference:.3f}",
         ]
@@ -446,7 +445,7 @@ def correctness(material: Material) -> Iterator[str]:
         f"Largest errors in units of the tolerance; 1 is the limit. {_protocol(record)}, sandbox "
         f"{record.protocol.sandbox}."
     )
-    yield from (f"- {one.case.name}: {one.verdict}: {_cell(one.detail)}" for one in failed)
+    yield from (f"- {one.case.name}: {one.verdict}: {cell(one.detail)}" for one in failed)
 
 
 def _largest(results: Sequence[CaseResult], tensor: str) -> str:
@@ -463,7 +462,7 @@ def held(material: Material) -> Iterator[str]:
     """What the champion is held to, and whether it holds."""
     for aim, title in ((False, "asked"), (True, "aimed at")):
         rows = [
-            [goal.asked, _cell(goal.found), _yes(goal.holds)]
+            [goal.asked, cell(goal.found), yes(goal.holds)]
             for goal in goals(material.raw)
             if goal.aim is aim
         ]
@@ -490,21 +489,3 @@ def _picture(material: Material, stem: Path, text: str) -> Iterator[str]:
     png, svg = (material.link(stem.with_suffix(f".{kind}")) for kind in ("png", "svg"))
     yield f"[![{text}]({png})]({svg})"
     yield ""
-
-
-def _ms(value: float | None) -> str:
-    return NONE if value is None else f"{value:.4f}"
-
-
-def _ratio(value: float | None, digits: int = 2) -> str:
-    return NONE if value is None else f"{value:.{digits}f}"
-
-
-def _yes(value: bool | None) -> str:
-    return {True: "yes", False: "no", None: NONE}[value]
-
-
-def _cell(text: str) -> str:
-    """Text that may hold what Markdown takes for its own."""
-    short = plain(text, 200)
-    return short.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")

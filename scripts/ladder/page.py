@@ -12,6 +12,7 @@ from judge.profiling.stalls import label
 from judge.record import CaseResult, Record, SuiteScore
 from judge.text import plain
 from judge.verdict import Verdict
+from scripts.cells import NOISY, NONE, cell, number, percent, quotient
 from scripts.goal import goal_table
 from scripts.ladder.goals import goals
 from scripts.ladder.memory import (
@@ -46,7 +47,7 @@ from scripts.ladder.versions import (
     dropped,
     surprise,
 )
-from scripts.markdown import NONE, NOT_MEASURED, cell, table
+from scripts.markdown import NOT_MEASURED, table
 
 _CHAMPION = "champion"
 _PUBLIC_NAMES = {"flash_qla": "FlashQLA", "fla": "FLA", "flashinfer": "FlashInfer"}
@@ -104,7 +105,7 @@ def conditions(material: Material) -> Iterator[str]:
         if result.noisy
     ]
     if noisy:
-        yield f"- Noisy although timed twice, marked ~ below: {', '.join(noisy)}."
+        yield f"- Noisy although timed twice, marked {NOISY} below: {', '.join(noisy)}."
     yield ""
     yield f"Raw records: [{material.link(material.folder)}]({material.link(material.folder)})."
 
@@ -204,7 +205,7 @@ def _time_cell(result: CaseResult | None) -> str:
         return NONE
     if result.verdict is not Verdict.PASS or result.timing is None:
         return str(result.verdict)
-    mark = "~" if result.noisy else ""
+    mark = NOISY if result.noisy else ""
     return f"{mark}{result.timing.median_ms:.3f} ({100 * result.timing.spread:.0f} %)"
 
 
@@ -246,12 +247,10 @@ def long_cases(material: Material) -> Iterator[str]:
     for version, medians in report.medians_ms.items():
         for case in (case for case in material.cases if case in medians):
             cells = [f"{medians[case]:.3f}"]
-            cells += [_ms(ladder.median(version, case)) for ladder in ladders]
+            cells += [number(ladder.median(version, case), 3) for ladder in ladders]
             guesses = [ladder.predicted(version, case) for ladder in predicting]
-            cells += [_ms(guess) for guess in guesses]
-            cells += [
-                NONE if guess is None else f"{guess / medians[case]:.2f}" for guess in guesses
-            ]
+            cells += [number(guess, 3) for guess in guesses]
+            cells += [quotient(guess, medians[case]) for guess in guesses]
             rows.append([version, case, *cells])
     yield from table(["version", "case", *titles], rows, left=(0, 1))
 
@@ -289,7 +288,7 @@ def _relative_cell(ladder: Ladder, version: str, case: str) -> str:
     result = ladder.result(version, case)
     if result is not None and result.verdict is not Verdict.PASS:
         return str(result.verdict)
-    return _times_as(ladder.ratio(version, REFERENCE, case))
+    return number(ladder.ratio(version, REFERENCE, case), 2)
 
 
 def scores(material: Material) -> Iterator[str]:
@@ -308,8 +307,8 @@ def scores(material: Material) -> Iterator[str]:
     rows = [
         [
             name,
-            *(_points(totals.get(name, {}).get(part)) for part in ("public", "hidden", "total")),
-            *(cell(name) for _, cell in columns),
+            *(number(totals.get(name, {}).get(part), 2) for part in ("public", "hidden", "total")),
+            *(told(name) for _, told in columns),
         ]
         for name in names
     ]
@@ -344,16 +343,17 @@ def scores(material: Material) -> Iterator[str]:
 
 
 def _score_of(ladder: Ladder, suite: str) -> Callable[[str], str]:
-    def cell(name: str) -> str:
+    def told(name: str) -> str:
         record = ladder.records.get(name)
         if record is None:
             return NONE
         if suite != "total":
-            return _points(next((_mean(s) for s in record.score.suites if s.suite == suite), None))
-        shown = _points(record.score.total)
+            means = (_mean(one) for one in record.score.suites if one.suite == suite)
+            return number(next(means, None), 2)
+        shown = number(record.score.total, 2)
         return shown if record.score.graded or shown == NONE else f"({shown})"
 
-    return cell
+    return told
 
 
 def _mean(score: SuiteScore) -> float | None:
@@ -361,16 +361,16 @@ def _mean(score: SuiteScore) -> float | None:
 
 
 def _predicted_of(ladder: Ladder, cases: Sequence[str]) -> Callable[[str], str]:
-    def cell(name: str) -> str:
-        return _points(mean_or_none([ladder.predicted_score(name, case) for case in cases]))
+    def told(name: str) -> str:
+        return number(mean_or_none([ladder.predicted_score(name, case) for case in cases]), 2)
 
-    return cell
+    return told
 
 
 def _case_score(ladder: Ladder, version: str, case: str) -> str:
     predicted = ladder.predicted_score(version, case)
     result = ladder.result(version, case)
-    return _points(predicted if predicted is not None else result.score if result else None)
+    return number(predicted if predicted is not None else result.score if result else None, 2)
 
 
 def public(material: Material) -> Iterator[str]:
@@ -405,11 +405,8 @@ def _public_table(times: Mapping[str, Mapping[str, float]], cases: Sequence[str]
     rows = []
     for case in cases:
         own = times[first].get(case)
-        cells = [_ms(times[name].get(case)) for name in times]
-        ratios = [
-            NONE if own is None or case not in times[name] else f"{times[name][case] / own:.2f}"
-            for name in others
-        ]
+        cells = [number(times[name].get(case), 3) for name in times]
+        ratios = [quotient(times[name].get(case), own) for name in others]
         rows.append([case, *cells, *ratios])
     yield from table(["case", *times, *(f"{name} / {first}" for name in others)], rows)
 
@@ -499,15 +496,17 @@ def stalls(material: Material) -> Iterator[str]:
         [
             f"[{profile.version}]({material.link(profile.file)})",
             profile.case,
-            *map(_pct, (profile.tensor_active_pct, profile.issue_active_pct, profile.sms_busy_pct)),
-            *(_pct(100 * profile.stall(reason)) for reason in _SHOWN_STALLS),
+            percent(profile.tensor_active_pct),
+            percent(profile.issue_active_pct),
+            percent(profile.sms_busy_pct),
+            *(percent(100 * profile.stall(reason)) for reason in _SHOWN_STALLS),
         ]
         for profile in material.profiles
     ]
     active = material.report.tensor_active_pct
     low, high = active[SUBMITTED]
     for case, told in material.report.stalls_pct[SUBMITTED].items():
-        shares = [_pct(told.get(reason)) for reason in _SHOWN_STALLS]
+        shares = [percent(told.get(reason)) for reason in _SHOWN_STALLS]
         name = f"the report's v14, {material.report.sms} SMs"
         rows.append([name, case, f"{low:g} to {high:g} %", NONE, NONE, *shares])
     yield from table(titles, rows, left=(0, 1))
@@ -574,22 +573,6 @@ def _picture(material: Material, stem: Path, text: str) -> Iterator[str]:
     png, svg = (material.link(stem.with_suffix(f".{kind}")) for kind in ("png", "svg"))
     yield f"[![{text}]({png})]({svg})"
     yield ""
-
-
-def _ms(value: float | None) -> str:
-    return NONE if value is None else f"{value:.3f}"
-
-
-def _times_as(value: float | None) -> str:
-    return NONE if value is None else f"{value:.2f}"
-
-
-def _points(value: float | None) -> str:
-    return NONE if value is None else f"{value:.2f}"
-
-
-def _pct(value: float | None) -> str:
-    return NONE if value is None else f"{value:.1f} %"
 
 
 def _kb(size: int) -> str:

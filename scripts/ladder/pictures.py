@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from judge.profiling.stalls import SELECTED, label
 from judge.verdict import Verdict
+from scripts.cells import NONE
 from scripts.drawing import COLOURS, SIZE, SMALL, WIDTH_INCHES, columns, frame, plain_ticks, save
 from scripts.ladder.records import Ladder, Profile
 from scripts.ladder.report import Report
@@ -282,7 +283,7 @@ def _verdict_word(ladder: Ladder, version: str, case: str) -> str:
     """What stands where there is no time: the verdict, or a dash where nothing was judged."""
     result = ladder.result(version, case)
     if result is None or result.verdict is Verdict.PASS:
-        return "–"
+        return NONE
     return result.verdict.replace("_", " ").lower()
 
 
@@ -290,7 +291,7 @@ def _no_times(ladder: Ladder, version: str) -> str:
     """Why a version has no point in a panel; empty where it has one."""
     if any(ladder.median(version, case) is not None for case in LONG):
         return ""
-    words = {_verdict_word(ladder, version, case) for case in LONG} - {"–"}
+    words = {_verdict_word(ladder, version, case) for case in LONG} - {NONE}
     return ", ".join(sorted(words)) or "not measured"
 
 
