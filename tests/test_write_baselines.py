@@ -16,11 +16,12 @@ from scripts.baselines.demands import spread_of
 from scripts.baselines.figures import load_earlier, work_of
 from scripts.baselines.page import BLOCKS
 from scripts.baselines.sessions import BaselinesError, SessionFolder, read_measured
-from scripts.baselines.times import COLUMNS, LARGE, WITHOUT_SIMPLE
+from scripts.baselines.times import COLUMNS, WITHOUT_SIMPLE
 from scripts.goal import Goal
 from scripts.ladder.report import load_report
 from scripts.ladder.versions import kept
 from scripts.markdown import MarkerError
+from scripts.names import LARGE
 from scripts.write_baselines import LAB, PAGE, RECORDS, gather, main, with_blocks
 from tests.baseline_records import (
     SLICE,

@@ -38,6 +38,7 @@ from scripts.champion.page import BLOCKS, Material
 from scripts.champion.raw import RawError, read_raw
 from scripts.champion.variants import VARIANTS
 from scripts.champion.work import H200, work_of
+from scripts.markdown import link
 from scripts.sweep_shapes import shapes
 from scripts.write_champion import FOLDER, LADDER, PAGE, SUBMISSION, main, with_blocks
 
@@ -470,6 +471,6 @@ def test_the_committed_page_is_what_the_script_writes(tmp_path: Path) -> None:
     document = PAGE.read_text()
     assert set(re.findall(r"<!-- champion: (?!end)([a-z-]+) -->", document)) == set(BLOCKS)
     written = with_blocks(document, material)
-    assert written.replace(f"{material.link(tmp_path)}/", "pictures/") == document
+    assert written.replace(f"{link(tmp_path, PAGE)}/", "pictures/") == document
     for name in re.findall(r"\((pictures/[\w.-]+)\)", document):
         assert (PAGE.parent / name).is_file()

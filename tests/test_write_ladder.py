@@ -40,7 +40,7 @@ from scripts.ladder.page import BLOCKS
 from scripts.ladder.records import LadderError, read_ladders, read_profiles
 from scripts.ladder.report import load_report, reversals
 from scripts.ladder.versions import ROOT, VERSIONS, Fate, surprise
-from scripts.markdown import MarkerError
+from scripts.markdown import MarkerError, link
 from scripts.write_ladder import CHECK, PAGE, PICTURES, PROFILES, RECORDS, gather, with_blocks
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -336,7 +336,7 @@ def test_the_committed_page_is_what_the_script_writes(tmp_path: Path) -> None:
     document = PAGE.read_text()
     assert set(re.findall(r"<!-- ladder: (?!end)([a-z-]+) -->", document)) == set(BLOCKS)
     written = with_blocks(document, material)
-    folder = Path(material.link(tmp_path)).as_posix()
+    folder = link(tmp_path, PAGE)
     assert written.replace(f"{folder}/", "pictures/") == document
     for name in re.findall(r"\((pictures/[\w.-]+)\)", document):
         assert (PAGE.parent / name).is_file()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from judge.case import Case
 from judge.checkpoints import CheckpointFile
 from judge.implementations import FULL
 from judge.record import CaseResult, Record
-from judge.text import plain
 from judge.verdict import Verdict
 from scripts.baselines.demands import (
     demands,
@@ -21,24 +19,25 @@ from scripts.baselines.demands import (
     spread_of,
 )
 from scripts.baselines.figures import Earlier, work_of
-from scripts.baselines.sessions import BUDGETS, FEW, RUNS, Measured, Pair
+from scripts.baselines.sessions import BUDGETS, FEW, RUNS, Measured, Pair, budget_title
 from scripts.baselines.times import (
     COLUMNS,
-    LARGE,
-    PUBLIC_NAMES,
     WHOLE_PUBLIC,
     WITHOUT_SIMPLE,
     Implementation,
     found,
     gpu_ms,
     median,
+    own_result,
     predicted,
 )
 from scripts.baselines.waves import COUNTS
 from scripts.cells import NOISY, NONE, cell, change, number, quotient, yes
+from scripts.conditions import days, machine_and_protocol
 from scripts.goal import Goal, goal_table
 from scripts.ladder.report import Report
-from scripts.markdown import NOT_MEASURED, table
+from scripts.markdown import NOT_MEASURED, link, table
+from scripts.names import LARGE, PUBLIC_NAMES
 
 _PROFILER = "*"
 
@@ -77,10 +76,8 @@ def conditions(material: Material) -> Iterator[str]:
     if not measured.records and not measured.waves:
         yield NOT_MEASURED
         return
-    told = dict.fromkeys(_machine(record) for record in measured.records)
-    days = sorted({record.created[:10] for record in measured.records})
-    if days:
-        when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    told = dict.fromkeys(machine_and_protocol(record, part=False) for record in measured.records)
+    if when := days(measured.records):
         sessions = "one session" if measured.sessions == 1 else f"{measured.sessions} sessions"
         yield f"- {when}, {sessions}: {'; '.join(told)}."
     for budget, record in measured.tables.items():
@@ -89,21 +86,22 @@ def conditions(material: Material) -> Iterator[str]:
             f"{title} {versions[name]}" if name in versions else f"{title} not installed"
             for name, title in PUBLIC_NAMES.items()
         ]
-        yield f"- Table on {_sms(budget)}: {record.submission.name}, {', '.join(there)}."
+        yield f"- Table on {budget_title(budget)}: {record.submission.name}, {', '.join(there)}."
         failed = [
             f"{one.case}: {one.implementation} ({one.scope}) {one.verdict}: {cell(one.detail)}"
             for one in record.rivals
             if one.verdict is not Verdict.PASS
         ]
         yield from (f"  Left out: {line}" for line in failed)
-    missing = [f"the table on {_sms(one)}" for one in BUDGETS if one not in measured.tables]
+    missing = [f"the table on {budget_title(one)}" for one in BUDGETS if one not in measured.tables]
     missing += [f"scores of {one}" for one in material.submissions if one not in measured.pairs]
     missing += [f"waves on {sms} SMs" for sms in FEW if sms not in measured.waves]
     missing += ["repeated runs"] if len(measured.runs) < RUNS else []
     if missing:
         yield f"- Not measured yet: {', '.join(missing)}."
     yield ""
-    yield f"Raw records: [{_link(material)}]({_link(material)})."
+    folder = link(material.folder, material.page)
+    yield f"Raw records: [{folder}]({folder})."
 
 
 def times(material: Material) -> Iterator[str]:
@@ -115,9 +113,9 @@ def times(material: Material) -> Iterator[str]:
     for budget in BUDGETS:
         record = material.measured.tables.get(budget)
         if record is None:
-            yield from (f"On {_sms(budget)}: not measured yet.", "")
+            yield from (f"On {budget_title(budget)}: not measured yet.", "")
             continue
-        yield from (f"On {_sms(budget)}, {record.submission.name} as the submission:", "")
+        yield from (f"On {budget_title(budget)}, {record.submission.name} as the submission:", "")
         rows = [
             [
                 case.name,
@@ -184,7 +182,7 @@ def budgets(material: Material) -> Iterator[str]:
         return
     order = [budget for budget in reversed(BUDGETS) if budget in tables]
     if len(order) < len(BUDGETS):
-        missing = [_sms(budget) for budget in BUDGETS if budget not in tables]
+        missing = [budget_title(budget) for budget in BUDGETS if budget not in tables]
         yield from (f"Not measured yet: {', '.join(missing)}.", "")
     titles = [one.title for one in WITHOUT_SIMPLE]
     rows = [
@@ -322,15 +320,6 @@ BLOCKS: Mapping[str, Callable[[Material], Iterator[str]]] = {
 """By the name in the page's markers."""
 
 
-def _machine(record: Record) -> str:
-    machine, protocol = record.environment, record.protocol
-    return (
-        f"{plain(machine.device_name)}, driver {machine.driver}, CUDA {machine.cuda}, "
-        f"PyTorch {machine.torch}, TileLang {machine.tilelang}; {protocol.name} protocol, "
-        f"{protocol.warmup} warm-ups, {protocol.repetitions} calls"
-    )
-
-
 def _time_cell(record: Record, case: str, one: Implementation) -> str:
     result = found(record, case, one)
     if result is None:
@@ -346,7 +335,7 @@ def _time_cell(record: Record, case: str, one: Implementation) -> str:
 def _score_cell(pair: Pair, case: str) -> str:
     cells = []
     for record in (pair.live, pair.calibrated):
-        result = next((one for one in record.results if one.case.name == case), None)
+        result = own_result(record, case)
         if result is None or result.verdict is not Verdict.PASS:
             cells.append(NONE if result is None else str(result.verdict))
         else:
@@ -370,11 +359,3 @@ def _ratio(above: Record, below: Record, case: str, one: Implementation) -> str:
 
 def _count(record: Record) -> int | None:
     return record.environment.sms
-
-
-def _sms(budget: str) -> str:
-    return "all SMs" if budget == "all" else f"{budget} SMs"
-
-
-def _link(material: Material) -> str:
-    return Path(os.path.relpath(material.folder, material.page.parent)).as_posix()

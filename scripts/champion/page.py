@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,9 +39,10 @@ from scripts.champion.raw import (
     times_of,
 )
 from scripts.champion.work import H200, work_of
+from scripts.goal import goal_table
 from scripts.in_process import module_of
 from scripts.ladder.versions import FIRST, FULL_SUITES, SUBMITTED, VERSIONS
-from scripts.markdown import NOT_MEASURED, table
+from scripts.markdown import NOT_MEASURED, link, picture, table
 
 CLEAR = 0.01
 """A variant whose mean ratio is closer to 1 than this makes no difference."""
@@ -73,15 +73,11 @@ class Material:
         digest = find_submission(self.submission).digest
         return self.raw.public is not None and self.raw.public.submission.digest == digest
 
-    def link(self, file: Path) -> str:
-        """A file as the page names it."""
-        return Path(os.path.relpath(file, self.page.parent)).as_posix()
-
 
 def conditions(material: Material) -> Iterator[str]:
     """What was measured when and on what, a line a file, and what is missing."""
     raw = material.raw
-    folder = material.link(raw.folder)
+    folder = link(raw.folder, material.page)
     found: list[tuple[str, str, Environment, str]] = []
     for record, of in (
         (raw.public, "times beside the public kernels"),
@@ -202,7 +198,7 @@ def _ceilings(material: Material) -> str:
             f"Ceilings: {told}, what copies and bfloat16 products reached on an H200 before; "
             "not measured with these times."
         )
-    file = material.link(material.raw.folder / CEILINGS)
+    file = link(material.raw.folder / CEILINGS, material.page)
     return f"Ceilings: {told}, as the judge measured them on this device ([{CEILINGS}]({file}))."
 
 
@@ -266,7 +262,7 @@ def roofline(material: Material) -> Iterator[str]:
     if not draw_roofline(drawn, cases, material.ceilings, stem):
         yield "No GPU times in the record."
         return
-    yield from _picture(material, stem, "Roofline of the public cases")
+    yield from picture(stem, material.page, "Roofline of the public cases")
     yield (
         "FLOPs are those of the six products of every chunk, bytes all inputs and results once; "
         f"a whole forward makes its own prefix sums and inverses besides. {_ceilings(material)}"
@@ -403,7 +399,7 @@ def sweep(material: Material) -> Iterator[str]:
     if not draw_sweep(raw, stem):
         yield NOT_MEASURED
         return
-    yield from _picture(material, stem, "Time relative to the fastest other, by shape")
+    yield from picture(stem, material.page, "Time relative to the fastest other, by shape")
     rows = sorted(every_shape(raw), key=lambda one: -one.ratio)
     contenders = list(dict.fromkeys(name for row in rows for name in row.medians_ms))
     missing = missing_shapes(raw)
@@ -461,12 +457,7 @@ def _largest(results: Sequence[CaseResult], tensor: str) -> str:
 def held(material: Material) -> Iterator[str]:
     """What the champion is held to, and whether it holds."""
     for aim, title in ((False, "asked"), (True, "aimed at")):
-        rows = [
-            [goal.asked, cell(goal.found), yes(goal.holds)]
-            for goal in goals(material.raw)
-            if goal.aim is aim
-        ]
-        yield from table([title, "found", "holds"], rows, left=(0, 1, 2))
+        yield from goal_table((goal for goal in goals(material.raw) if goal.aim is aim), title)
         yield ""
 
 
@@ -483,9 +474,3 @@ BLOCKS: Mapping[str, Callable[[Material], Iterator[str]]] = {
     "held": held,
 }
 """By the name in the page's markers."""
-
-
-def _picture(material: Material, stem: Path, text: str) -> Iterator[str]:
-    png, svg = (material.link(stem.with_suffix(f".{kind}")) for kind in ("png", "svg"))
-    yield f"[![{text}]({png})]({svg})"
-    yield ""

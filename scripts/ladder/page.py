@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from judge.record import CaseResult, Record, SuiteScore
 from judge.text import plain
 from judge.verdict import Verdict
 from scripts.cells import NOISY, NONE, cell, number, percent, quotient
+from scripts.conditions import days, machine_and_protocol
 from scripts.goal import goal_table
 from scripts.ladder.goals import goals
 from scripts.ladder.memory import (
@@ -47,10 +47,10 @@ from scripts.ladder.versions import (
     dropped,
     surprise,
 )
-from scripts.markdown import NOT_MEASURED, table
+from scripts.markdown import NOT_MEASURED, link, picture, table
+from scripts.names import PUBLIC_NAMES
 
 _CHAMPION = "champion"
-_PUBLIC_NAMES = {"flash_qla": "FlashQLA", "fla": "FLA", "flashinfer": "FlashInfer"}
 _SHOWN_STALLS = ("long_scoreboard", "short_scoreboard", "barrier", "wait", "branch_resolving")
 
 
@@ -78,10 +78,6 @@ class Material:
         """The public cases, in the lab's order."""
         return list(self.report.medians_ms[FIRST])
 
-    def link(self, file: Path) -> str:
-        """A file as the page names it."""
-        return Path(os.path.relpath(file, self.page.parent)).as_posix()
-
 
 def conditions(material: Material) -> Iterator[str]:
     """On what, with what and when each budget was measured, and what is missing."""
@@ -89,10 +85,10 @@ def conditions(material: Material) -> Iterator[str]:
         yield f"{NOT_MEASURED} Until then the tables hold the report's figures."
         return
     for ladder in material.ladders:
-        told = dict.fromkeys(_conditions(record) for record in ladder.records.values())
-        days = sorted({record.created[:10] for record in ladder.records.values()})
-        when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-        yield f"- {ladder.title}, {when}: {'; '.join(told)}."
+        told = dict.fromkeys(
+            machine_and_protocol(record, part=True) for record in ladder.records.values()
+        )
+        yield f"- {ladder.title}, {days(ladder.records.values())}: {'; '.join(told)}."
         if len(told) > 1:
             yield "  These records are not of one kind: differences between them mean little."
         if missing := [name for name in VERSIONS if name not in ladder.records]:
@@ -107,17 +103,8 @@ def conditions(material: Material) -> Iterator[str]:
     if noisy:
         yield f"- Noisy although timed twice, marked {NOISY} below: {', '.join(noisy)}."
     yield ""
-    yield f"Raw records: [{material.link(material.folder)}]({material.link(material.folder)})."
-
-
-def _conditions(record: Record) -> str:
-    machine, protocol = record.environment, record.protocol
-    part = f", {machine.sms} of {machine.sms_of} SMs" if machine.sms_of else ""
-    return (
-        f"{plain(machine.device_name)}{part}, driver {machine.driver}, CUDA {machine.cuda}, "
-        f"PyTorch {machine.torch}, TileLang {machine.tilelang}; {protocol.name} protocol, "
-        f"{protocol.warmup} warm-ups, {protocol.repetitions} calls"
-    )
+    folder = link(material.folder, material.page)
+    yield f"Raw records: [{folder}]({folder})."
 
 
 def verdicts(material: Material) -> Iterator[str]:
@@ -222,7 +209,7 @@ def speed_up(material: Material) -> Iterator[str]:
         stem = material.pictures / f"ladder-speed-up-{ladder.sms}"
         span = (min(every, default=1.0) * 0.98, max(every, default=1.0) * 1.02)
         if draw_speed_up(ladder, material.cases, span, stem):
-            yield from _picture(material, stem, f"Speed-up over v01 by version, {ladder.title}")
+            yield from picture(stem, material.page, f"Speed-up over v01 by version, {ladder.title}")
             drawn = True
         else:
             yield from (f"{ladder.title}: needs {FIRST} and one version more.", "")
@@ -234,7 +221,7 @@ def long_cases(material: Material) -> Iterator[str]:
     """The four long cases by version, and the report's figures beside ours."""
     stem = material.pictures / "ladder-long-cases"
     if draw_long_cases(material.ladders, material.report, stem):
-        yield from _picture(material, stem, "Median of the four long cases by version")
+        yield from picture(stem, material.page, "Median of the four long cases by version")
     else:
         yield from (f"{NOT_MEASURED} The report's figures:", "")
     report, ladders = material.report, material.ladders
@@ -263,7 +250,7 @@ def experiments(material: Material) -> Iterator[str]:
     """The experiments relative to v07, beside what the report says of them."""
     stem = material.pictures / "ladder-experiments"
     if draw_dropped(material.ladders, material.report, stem):
-        yield from _picture(material, stem, "Experiments relative to v07")
+        yield from picture(stem, material.page, "Experiments relative to v07")
     else:
         yield from (f"{NOT_MEASURED} What the report says:", "")
     report = material.report
@@ -382,19 +369,19 @@ def public(material: Material) -> Iterator[str]:
             continue
         medians = ladder.medians()
         shown = {VERSIONS[name].short: medians[name] for name in own if medians.get(name)}
-        shown |= {_PUBLIC_NAMES.get(name, name): by for name, by in implementations.items()}
+        shown |= {PUBLIC_NAMES.get(name, name): by for name, by in implementations.items()}
         title = f"Submissions and, whole, public implementations, {ladder.title}"
         stem = material.pictures / f"ladder-public-{ladder.sms}"
         yield from (f"### {ladder.title}", "")
         if draw_public(title, shown, material.cases, stem):
-            yield from _picture(material, stem, title)
+            yield from picture(stem, material.page, title)
         yield from _public_table(shown, material.cases)
         yield ""
     if not any(material.public.values()):
         yield from ("Not measured here yet: no record has times of public implementations.", "")
     report = material.report
     theirs = {"v14": report.medians_ms[SUBMITTED]}
-    theirs |= {_PUBLIC_NAMES[name]: by for name, by in report.public_ms.items()}
+    theirs |= {PUBLIC_NAMES[name]: by for name, by in report.public_ms.items()}
     yield from (f"### The report, {report.sms} SMs", "")
     yield from _public_table(theirs, material.cases)
 
@@ -477,7 +464,7 @@ def _compiled(material: Material, wide: list[Buffer], narrow: list[Buffer]) -> I
     limit = profile.shared_per_block
     half = profile.shared_per_sm // 2 - profile.shared_reserved
     yield (
-        f"The compiler says ([check]({material.link(material.check_file)}), TileLang "
+        f"The compiler says ([check]({link(material.check_file, material.page)}), TileLang "
         f"{check.tilelang}): {'; '.join(told)}. A block may have {limit:,} B ({limit / KB:g} KB); "
         f"for two on an SM each may have {_kb(half)} KB."
     )
@@ -487,14 +474,14 @@ def stalls(material: Material) -> Iterator[str]:
     """Where the warps' cycles go, and how busy the tensor cores are."""
     stem = material.pictures / "ladder-stalls"
     if draw_stalls(material.profiles, stem):
-        yield from _picture(material, stem, "Stall breakdown by version and case")
+        yield from picture(stem, material.page, "Stall breakdown by version and case")
     else:
         yield from (f"{NOT_MEASURED} The report's figures:", "")
     titles = ["version", "case", "tensor cores active", "issue slots busy", "SMs busy"]
     titles += [label(reason) for reason in _SHOWN_STALLS]
     rows = [
         [
-            f"[{profile.version}]({material.link(profile.file)})",
+            f"[{profile.version}]({link(profile.file, material.page)})",
             profile.case,
             percent(profile.tensor_active_pct),
             percent(profile.issue_active_pct),
@@ -567,12 +554,6 @@ BLOCKS: Mapping[str, Callable[[Material], Iterator[str]]] = {
     "held": held,
 }
 """By the name in the page's markers."""
-
-
-def _picture(material: Material, stem: Path, text: str) -> Iterator[str]:
-    png, svg = (material.link(stem.with_suffix(f".{kind}")) for kind in ("png", "svg"))
-    yield f"[![{text}]({png})]({svg})"
-    yield ""
 
 
 def _kb(size: int) -> str:
