@@ -23,3 +23,8 @@ def machine_and_protocol(record: Record, *, part: bool) -> str:
         f"PyTorch {machine.torch}, TileLang {machine.tilelang}; {protocol.name} protocol, "
         f"{protocol.warmup} warm-ups, {protocol.repetitions} calls"
     )
+
+
+def protocol_and_calls(record: Record) -> str:
+    """How a record was measured, in short."""
+    return f"{record.protocol.name} protocol, {record.protocol.repetitions} calls"

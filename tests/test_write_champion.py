@@ -34,7 +34,8 @@ from tests.make_record import make_case
 pytest.importorskip("matplotlib")
 
 from scripts.champion.goals import AIMS_MS, goals
-from scripts.champion.page import BLOCKS, Material
+from scripts.champion.material import Material
+from scripts.champion.page import BLOCKS
 from scripts.champion.raw import RawError, read_raw
 from scripts.champion.variants import VARIANTS
 from scripts.champion.work import H200, work_of
