@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
-from judge.case import Case
-from judge.checkpoints import CheckpointFile
 from judge.implementations import FULL
 from judge.record import CaseResult, Record
 from judge.verdict import Verdict
 from scripts.baselines.demands import (
-    demands,
     difference,
     score_difference,
     spread_of,
 )
-from scripts.baselines.figures import Earlier, work_of
-from scripts.baselines.sessions import BUDGETS, FEW, RUNS, Measured, Pair, budget_title
+from scripts.baselines.figures import work_of
+from scripts.baselines.material import Material
+from scripts.baselines.sessions import BUDGETS, FEW, RUNS, Pair, budget_title
 from scripts.baselines.times import (
     COLUMNS,
     WHOLE_PUBLIC,
@@ -34,40 +30,11 @@ from scripts.baselines.times import (
 from scripts.baselines.waves import COUNTS
 from scripts.cells import NOISY, NONE, cell, change, number, quotient, yes
 from scripts.conditions import days, machine_and_protocol
-from scripts.goal import Goal, goal_table
-from scripts.ladder.report import Report
+from scripts.goal import goal_table
 from scripts.markdown import NOT_MEASURED, link, table
 from scripts.names import LARGE, PUBLIC_NAMES
 
 _PROFILER = "*"
-
-
-@dataclass(frozen=True)
-class Material:
-    """All that the page is made of.
-
-    report: the figures of the lab's page for its slice. lab: its published checkpoints.
-    submissions: names of all that must have been scored. page: what links are relative to.
-    """
-
-    measured: Measured
-    earlier: Earlier
-    report: Report
-    lab: CheckpointFile
-    cases: Sequence[Case]
-    submissions: Sequence[str]
-    folder: Path
-    page: Path
-
-    @property
-    def names(self) -> list[str]:
-        """The public cases, in the lab's order."""
-        return [case.name for case in self.cases]
-
-    @property
-    def goals(self) -> list[Goal]:
-        """What all this is held to."""
-        return list(demands(self.measured, self.earlier, self.names, self.submissions))
 
 
 def conditions(material: Material) -> Iterator[str]:
