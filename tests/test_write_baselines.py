@@ -37,6 +37,7 @@ from tests.baseline_records import (
     write_waves,
 )
 from tests.ladder_records import CASES
+from tests.page_tables import row, rows
 
 EARLIER = load_earlier()
 
@@ -46,19 +47,6 @@ def page(folder: Path, block: str) -> str:
     marked = f"<!-- baselines: {block} -->\n<!-- baselines: end -->"
     written = with_blocks(marked, gather(folder, folder / "p.md"))
     return written.removesuffix("<!-- baselines: end -->").partition("\n")[2].strip()
-
-
-def rows(text: str) -> list[list[str]]:
-    """The cells of every row of every table, titles included, rules not."""
-    lines = [line for line in text.splitlines() if line.startswith("| ")]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return [row for row in cells if not row[0].startswith("---")]
-
-
-def row(text: str, *first: str) -> list[str]:
-    """The cells after those that a row begins with; there must be one such row."""
-    (found,) = [cells for cells in rows(text) if cells[: len(first)] == list(first)]
-    return found[len(first) :]
 
 
 def unmet(folder: Path) -> list[Goal]:

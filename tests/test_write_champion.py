@@ -30,6 +30,7 @@ from tests.champion_files import (
 )
 from tests.ladder_records import CASES
 from tests.make_record import make_case
+from tests.page_tables import row
 
 pytest.importorskip("matplotlib")
 
@@ -62,14 +63,6 @@ def block(folder: Path, name: str, submission: Path = SUBMISSION) -> str:
     )
     written = with_blocks(f"<!-- champion: {name} -->\n<!-- champion: end -->", material)
     return written.removesuffix("<!-- champion: end -->").partition("\n")[2].strip()
-
-
-def row(text: str, *first: str) -> list[str]:
-    """The cells after those that a row begins with; there must be one such row."""
-    lines = [line for line in text.splitlines() if line.startswith("| ")]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    (found,) = [one for one in cells if one[: len(first)] == list(first)]
-    return found[len(first) :]
 
 
 def write(folder: Path, name: str, record: object) -> None:
