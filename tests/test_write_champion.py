@@ -40,9 +40,9 @@ from scripts.champion.material import Material
 from scripts.champion.page import BLOCKS
 from scripts.champion.raw import read_raw
 from scripts.champion.variants import VARIANTS
-from scripts.champion.work import H200, work_of
 from scripts.markdown import link
 from scripts.sweep_shapes import shapes
+from scripts.work import H200, work_of
 from scripts.write_champion import FOLDER, LADDER, PAGE, SUBMISSION, main, with_blocks
 
 PNG = b"\x89PNG\r\n\x1a\n"

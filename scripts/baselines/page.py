@@ -13,7 +13,6 @@ from scripts.baselines.demands import (
     score_difference,
     spread_of,
 )
-from scripts.baselines.figures import work_of
 from scripts.baselines.material import Material
 from scripts.baselines.sessions import BUDGETS, FEW, RUNS, Pair, budget_title
 from scripts.baselines.times import (
@@ -33,6 +32,7 @@ from scripts.conditions import days, machine_and_protocol
 from scripts.goal import goal_table
 from scripts.markdown import NOT_MEASURED, link, table
 from scripts.names import LARGE, PUBLIC_NAMES
+from scripts.work import work_of
 
 _PROFILER = "*"
 
@@ -76,7 +76,7 @@ def times(material: Material) -> Iterator[str]:
     if not material.measured.tables:
         yield NOT_MEASURED
         return
-    ceilings = material.earlier.ceilings
+    ceilings = material.earlier.ceilings.rates
     for budget in BUDGETS:
         record = material.measured.tables.get(budget)
         if record is None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from judge.floor import Ceilings
 from judge.submission import find_submission
 from scripts.champion.raw import Raw
-from scripts.champion.work import H200
+from scripts.work import H200
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,10 @@ from scripts.champion.raw import (
     rival_of,
     times_of,
 )
-from scripts.champion.work import work_of
 from scripts.in_process import module_of
 from scripts.ladder.versions import FIRST, SUBMITTED, VERSIONS
 from scripts.markdown import NOT_MEASURED, link, picture, table
+from scripts.work import work_of
 
 _PUBLIC_KERNELS = (
     *(("FlashQLA, core", FLASH_QLA, CORE), ("FlashQLA, whole", FLASH_QLA, FULL)),
