@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from judge.record import Record
 from judge.verdict import Verdict
-from scripts.cells import NONE, cell
+from scripts.cells import NONE, cell, yes
 from scripts.ladder.material import Material
 from scripts.ladder.records import Ladder
 from scripts.ladder.versions import FULL_SUITES, VERSIONS, Fate, Version, surprise
@@ -37,7 +37,7 @@ def verdicts(material: Material) -> Iterator[str]:
         surprises += [
             f"- {version.name}, {ladder.title}: {cell(problem)}" for ladder, problem in found
         ]
-        word = "no" if found else "yes" if records else NONE
+        word = yes(not found if records else None)
         rows.append([version.name, *cells, str(version.fate), word])
     yield from table(["version", *titles, "its docstring says", "so it is"], rows, left=(0, -2, -1))
     failed = [line for version in VERSIONS.values() for line in _how_it_fails(version, material)]
