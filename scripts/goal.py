@@ -5,24 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from scripts.markdown import NONE, cell, table
+from scripts.cells import cell, yes
+from scripts.markdown import table
 
-_WORDS = {True: "yes", False: "no", None: NONE}
+UNKNOWN = "not measured yet"
+"""Found where a record is missing."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """One demand. holds: None where a record is missing."""
+    """One demand, or an aim, which may be missed. holds: None where a record is missing."""
 
     asked: str
     found: str
     holds: bool | None
+    aim: bool = False
 
 
-def goal_table(goals: Iterable[Goal]) -> Iterator[str]:
-    """All of them as a table."""
-    rows = [[goal.asked, cell(goal.found), _WORDS[goal.holds]] for goal in goals]
-    yield from table(["asked", "found", "holds"], rows, left=(0, 1, 2))
+def goal_table(goals: Iterable[Goal], title: str = "asked") -> Iterator[str]:
+    """All of them as a table. title: what stands above the demands."""
+    rows = [[goal.asked, cell(goal.found), yes(goal.holds)] for goal in goals]
+    yield from table([title, "found", "holds"], rows, left=(0, 1, 2))
 
 
 def unmet(goals: Iterable[Goal]) -> Iterator[str]:

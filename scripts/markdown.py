@@ -1,14 +1,13 @@
-"""Pages of which parts are written by a script: the marked blocks, and tables in them."""
+"""Pages of which parts are written by a script: the marked blocks, tables and pictures in them."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-from judge.text import plain
+from pathlib import Path
 
 NOT_MEASURED = "Not measured yet."
-NONE = "–"
 
 Blocks = Mapping[str, Callable[[], Iterable[str]]]
 
@@ -50,7 +49,13 @@ def table(
         yield f"| {' | '.join(row)} |"
 
 
-def cell(text: str) -> str:
-    """Text of a child, which may hold what Markdown takes for its own."""
-    short = plain(text, 200)
-    return short.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+def link(file: Path, page: Path) -> str:
+    """A file as the page names it."""
+    return Path(os.path.relpath(file, page.parent)).as_posix()
+
+
+def picture(stem: Path, page: Path, text: str) -> Iterator[str]:
+    """The PNG of a picture, which leads to its SVG; stem: both without their suffix."""
+    png, svg = (link(stem.with_suffix(f".{kind}"), page) for kind in ("png", "svg"))
+    yield f"[![{text}]({png})]({svg})"
+    yield ""

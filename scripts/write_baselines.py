@@ -27,7 +27,8 @@ from judge.checkpoints import load_checkpoints  # noqa: E402
 from judge.suites import load_suite  # noqa: E402
 from scripts import markdown  # noqa: E402
 from scripts.baselines.figures import load_earlier  # noqa: E402
-from scripts.baselines.page import BLOCKS, Material  # noqa: E402
+from scripts.baselines.material import Material  # noqa: E402
+from scripts.baselines.page import BLOCKS  # noqa: E402
 from scripts.baselines.sessions import read_measured  # noqa: E402
 from scripts.goal import unmet  # noqa: E402
 from scripts.ladder.report import load_report  # noqa: E402

@@ -24,7 +24,8 @@ sys.path.insert(0, str(ROOT))
 
 from scripts import markdown  # noqa: E402
 from scripts.champion.goals import goals  # noqa: E402
-from scripts.champion.page import BLOCKS, Material  # noqa: E402
+from scripts.champion.material import Material  # noqa: E402
+from scripts.champion.page import BLOCKS  # noqa: E402
 from scripts.champion.raw import Raw, RawError, read_raw  # noqa: E402
 
 PAGE = ROOT / "docs" / "champion.md"

@@ -28,10 +28,12 @@ sys.path.insert(0, str(ROOT))
 from scripts import markdown  # noqa: E402
 from scripts.goal import unmet  # noqa: E402
 from scripts.ladder.goals import goals  # noqa: E402
+from scripts.ladder.material import Material  # noqa: E402
 from scripts.ladder.memory import read_check  # noqa: E402
-from scripts.ladder.page import BLOCKS, Material, order_lines  # noqa: E402
+from scripts.ladder.page import BLOCKS  # noqa: E402
 from scripts.ladder.records import read_ladders, read_profiles, read_public  # noqa: E402
 from scripts.ladder.report import load_report  # noqa: E402
+from scripts.ladder.times import order_lines  # noqa: E402
 from scripts.ladder.versions import FIRST, REFERENCE, SUBMITTED  # noqa: E402
 
 PAGE = ROOT / "docs" / "ladder.md"

@@ -18,6 +18,7 @@ import click
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from scripts.cells import NONE, escaped  # noqa: E402
 from tests.adversary_files import Entry, adversaries, honest_ones  # noqa: E402
 
 TRUST = ROOT / "docs" / "trust.md"
@@ -77,7 +78,7 @@ def _tables(lines: list[Line]) -> Iterator[str]:
 
 def _row(entry: Entry, seen: dict[str, Line]) -> str:
     findings = dict.fromkeys(_finding(line) for line in seen.values())
-    cells = (entry.trick, "<br>".join(findings) or "not run yet", ", ".join(seen) or "–")
+    cells = (entry.trick, "<br>".join(findings) or "not run yet", ", ".join(seen) or NONE)
     return f"| {' | '.join(cells)} |"
 
 
@@ -87,7 +88,7 @@ def _finding(line: Line) -> str:
     else:
         text = f"{line['verdict']}: {line['detail']}" if line["detail"] else line["verdict"]
     short = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-    return short.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+    return escaped(short)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,9 @@ from judge.record import Baseline, Record, RivalResult, to_json
 from judge.scoring import result_score, score_run
 from judge.timing import summarize
 from judge.verdict import Rules, Verdict
+from scripts.champion.goals import goals
 from scripts.champion.outcomes import UNCHANGED, Change, Outcome, Outcomes
+from scripts.champion.raw import read_raw
 from scripts.champion.variants import VARIANTS
 from scripts.in_process import Run
 from scripts.sweep_shapes import shapes
@@ -158,3 +160,19 @@ def write_all(folder: Path) -> None:
     (folder / "variants.json").write_bytes(msgspec.json.encode(outcomes()))
     (folder / "ceilings.json").write_bytes(msgspec.json.encode(CEILINGS))
     write_sweep(folder)
+
+
+def write(folder: Path, name: str, record: object) -> None:
+    """One record more, or in the place of another one."""
+    (folder / name).write_text(to_json(record))
+
+
+def asked(folder: Path, holds: bool | None) -> list[str]:
+    """What is asked and does hold, does not, or is not known."""
+    found = goals(read_raw(folder, folder.parent / "ladder"))
+    return [goal.asked for goal in found if goal.holds is holds]
+
+
+def failing(folder: Path) -> list[str]:
+    """What is asked and does not hold."""
+    return asked(folder, False)

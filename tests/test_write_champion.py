@@ -11,34 +11,38 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from judge.record import to_json
 from judge.submission import find_submission
 from judge.verdict import Verdict
 from tests.champion_files import (
     CEILINGS,
     HOST_MS,
+    asked,
+    failing,
     few_record,
     gpu_time,
     outcomes,
     public_record,
     ratio,
-    record_of,
     suites_record,
     variant_factor,
+    write,
     write_all,
     write_sweep,
 )
 from tests.ladder_records import CASES
 from tests.make_record import make_case
+from tests.page_tables import row
 
 pytest.importorskip("matplotlib")
 
-from scripts.champion.goals import AIMS_MS, goals
-from scripts.champion.page import BLOCKS, Material
-from scripts.champion.raw import RawError, read_raw
+from scripts.champion.goals import AIMS_MS
+from scripts.champion.material import Material
+from scripts.champion.page import BLOCKS
+from scripts.champion.raw import read_raw
 from scripts.champion.variants import VARIANTS
-from scripts.champion.work import H200, work_of
+from scripts.markdown import link
 from scripts.sweep_shapes import shapes
+from scripts.work import H200, work_of
 from scripts.write_champion import FOLDER, LADDER, PAGE, SUBMISSION, main, with_blocks
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -60,29 +64,6 @@ def block(folder: Path, name: str, submission: Path = SUBMISSION) -> str:
     )
     written = with_blocks(f"<!-- champion: {name} -->\n<!-- champion: end -->", material)
     return written.removesuffix("<!-- champion: end -->").partition("\n")[2].strip()
-
-
-def row(text: str, *first: str) -> list[str]:
-    """The cells after those that a row begins with; there must be one such row."""
-    lines = [line for line in text.splitlines() if line.startswith("| ")]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    (found,) = [one for one in cells if one[: len(first)] == list(first)]
-    return found[len(first) :]
-
-
-def write(folder: Path, name: str, record: object) -> None:
-    (folder / name).write_text(to_json(record))
-
-
-def asked(folder: Path, holds: bool | None) -> list[str]:
-    """What is asked and does hold, does not, or is not known."""
-    found = goals(read_raw(folder, folder.parent / "ladder"))
-    return [goal.asked for goal in found if goal.holds is holds]
-
-
-def failing(folder: Path) -> list[str]:
-    """What is asked and does not hold."""
-    return asked(folder, False)
 
 
 # Megabytes, GFLOP and ms of the floor at 4.2 TB/s and 790 TFLOP/s, worked out by hand.
@@ -288,18 +269,6 @@ def test_what_has_no_gpu_time_is_not_in_the_roofline(raw: Path) -> None:
     assert "Without GPU times here: v01, FlashInfer, whole." in block(raw, "roofline")
 
 
-def test_versions_come_from_the_ladder_too(raw: Path) -> None:
-    (raw / "v01_gemm.json").unlink()
-    ladder = raw.parent / "ladder"
-    ladder.mkdir()
-    write(ladder, "v01_gemm-all.json", record_of("v01_gemm"))
-    other = record_of("v02_tma")
-    (raw / "v02_tma.json").unlink()
-    machine = replace(other.environment, device_name="another GPU")
-    write(ladder, "v02_tma-all.json", replace(other, environment=machine))
-    assert set(read_raw(raw, ladder).versions) == {"v01_gemm", "v07_gva_dv", "v14_cuda_graph"}
-
-
 def test_without_files_every_block_is_one_line(tmp_path: Path) -> None:
     folder = tmp_path / "nothing"
     folder.mkdir()
@@ -312,69 +281,6 @@ def test_a_missing_file_is_told_by_its_own_blocks_alone(raw: Path) -> None:
     (raw / "variants.json").unlink()
     missing = {name for name in BLOCKS if block(raw, name) == "Not measured yet."}
     assert missing == {"ablation", "trials"}
-
-
-def test_all_demands_hold(raw: Path) -> None:
-    assert asked(raw, False) == asked(raw, None) == []
-
-
-def test_demands_that_fail(raw: Path) -> None:
-    record = public_record()
-    slow = record.results[4]
-    slow.gpu_ms = gpu_time("flash_qla core", slow.case) * 1.01
-    write(raw, "public.json", record)
-    assert failing(raw) == [
-        "faster than FlashQLA's core on every public case",
-        "long_low_gva in 0.098 ms of GPU time",
-    ]
-    slow.timing.median_ms = slow.gpu_ms + 0.0121
-    for one in record.rivals:
-        one.gpu_ms *= 0.8
-    write(raw, "public.json", record)
-    assert failing(raw)[0] == "the host adds at most 0.012 ms to a call"
-    assert "at most 0.6 of FlashQLA's core in geometric mean" in failing(raw)
-
-
-def test_a_low_score_and_another_baseline_fail(raw: Path) -> None:
-    score = "a public score of 118 or more on 16 SMs, baselines live"
-    write(raw, "public_16_sms.json", few_record(1.1))
-    assert failing(raw) == [score]
-    record = few_record()
-    write(
-        raw,
-        "public_16_sms.json",
-        replace(record, baseline=replace(record.baseline, source="reference")),
-    )
-    assert failing(raw) == [score]
-
-
-def test_a_cliff_and_a_difference_fail(raw: Path) -> None:
-    text = (raw / "sweep.csv").read_text()
-    (raw / "sweep.csv").write_text(text.replace(",1.080,0.250", ",1.101,0.250", 1))
-    assert failing(raw) == ["no shape above 1.1 of the faster of v14 and FlashQLA"]
-    (raw / "sweep.csv").write_text(text.replace(",1.080,0.250", ",1.080,inf", 1))
-    assert failing(raw) == ["no shape more than 2 tolerances from v14"]
-
-
-def test_a_sweep_that_was_cut_off_is_no_proof(raw: Path) -> None:
-    write_sweep(raw, keep=lambda case: case.tokens < 4096)
-    unknown = asked(raw, None)
-    assert unknown == [
-        "no shape above 1.1 of the faster of v14 and FlashQLA",
-        "no shape more than 2 tolerances from v14",
-    ]
-
-
-def test_a_wrong_case_and_the_lab_s_protocol_fail(raw: Path) -> None:
-    record = suites_record()
-    record.results[20].verdict = Verdict.WRONG
-    write(raw, "all_suites.json", record)
-    assert len(failing(raw)) == 1
-    record.results[20].verdict = Verdict.PASS
-    write(raw, "all_suites.json", replace(record, protocol=replace(record.protocol, name="lab")))
-    assert len(failing(raw)) == 1
-    write(raw, "all_suites.json", replace(record_of("champion"), score=record.score))
-    assert failing(raw) == []
 
 
 def test_exit_status_and_what_is_printed(raw: Path, tmp_path: Path) -> None:
@@ -413,34 +319,6 @@ def test_an_aim_that_is_missed_is_told_and_is_no_failure(raw: Path, tmp_path: Pa
     assert "aim missed: short_tail_state in 0.020 ms of GPU time: 0.0201 ms" in done.output
 
 
-@pytest.mark.parametrize(
-    ("name", "record", "told"),
-    [
-        ("public.json", few_record(), "should be of all SMs, is of 16"),
-        ("public_16_sms.json", public_record(), "should be of 16 SMs, is of 132"),
-        ("all_suites.json", record_of("v14_cuda_graph"), "is of v14_cuda_graph"),
-    ],
-)
-def test_a_file_that_is_something_else(raw: Path, name: str, record: object, told: str) -> None:
-    write(raw, name, record)
-    with pytest.raises(RawError, match=told):
-        read_raw(raw, raw.parent / "ladder")
-
-
-@pytest.mark.parametrize("name", ["public.json", "variants.json", "sweep.csv", "ceilings.json"])
-def test_a_file_that_is_cut_off(raw: Path, name: str) -> None:
-    content = (raw / name).read_bytes()
-    (raw / name).write_bytes(content[: len(content) // 2 + 3])
-    with pytest.raises(RawError, match=name):
-        read_raw(raw, raw.parent / "ladder")
-
-
-def test_a_sweep_without_its_json(raw: Path) -> None:
-    (raw / "sweep.json").unlink()
-    with pytest.raises(RawError, match=r"sweep\.json is missing"):
-        read_raw(raw, raw.parent / "ladder")
-
-
 def test_the_page_s_budget_and_barriers_are_the_kernel_s() -> None:
     source = (SUBMISSION / "tilelang_fwd.py").read_text()
     names = {"CHUNK": 64, "HEAD_DIM": 128, "GROUP": 128, "STAGES": 3, "VALUES": 128}
@@ -470,6 +348,6 @@ def test_the_committed_page_is_what_the_script_writes(tmp_path: Path) -> None:
     document = PAGE.read_text()
     assert set(re.findall(r"<!-- champion: (?!end)([a-z-]+) -->", document)) == set(BLOCKS)
     written = with_blocks(document, material)
-    assert written.replace(f"{material.link(tmp_path)}/", "pictures/") == document
+    assert written.replace(f"{link(tmp_path, PAGE)}/", "pictures/") == document
     for name in re.findall(r"\((pictures/[\w.-]+)\)", document):
         assert (PAGE.parent / name).is_file()

@@ -22,6 +22,7 @@ from tests.ladder_records import (
     write_profile,
 )
 from tests.make_record import make_result
+from tests.page_tables import row
 
 pytest.importorskip("matplotlib")
 
@@ -40,7 +41,7 @@ from scripts.ladder.page import BLOCKS
 from scripts.ladder.records import LadderError, read_ladders, read_profiles
 from scripts.ladder.report import load_report, reversals
 from scripts.ladder.versions import ROOT, VERSIONS, Fate, surprise
-from scripts.markdown import MarkerError
+from scripts.markdown import MarkerError, link
 from scripts.write_ladder import CHECK, PAGE, PICTURES, PROFILES, RECORDS, gather, with_blocks
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -55,19 +56,6 @@ def page(tmp_path: Path, block: str) -> str:
     )
     written = with_blocks(f"<!-- ladder: {block} -->\n<!-- ladder: end -->", material)
     return written.removesuffix("<!-- ladder: end -->").partition("\n")[2]
-
-
-def rows(text: str) -> list[list[str]]:
-    """The cells of every row of every table, titles included, rules not."""
-    lines = [line for line in text.splitlines() if line.startswith("| ")]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
-    return [row for row in cells if not row[0].startswith("---")]
-
-
-def row(text: str, *first: str) -> list[str]:
-    """The cells after those that a row begins with; there must be one such row."""
-    (found,) = [cells for cells in rows(text) if cells[: len(first)] == list(first)]
-    return found[len(first) :]
 
 
 @pytest.fixture
@@ -336,7 +324,7 @@ def test_the_committed_page_is_what_the_script_writes(tmp_path: Path) -> None:
     document = PAGE.read_text()
     assert set(re.findall(r"<!-- ladder: (?!end)([a-z-]+) -->", document)) == set(BLOCKS)
     written = with_blocks(document, material)
-    folder = Path(material.link(tmp_path)).as_posix()
+    folder = link(tmp_path, PAGE)
     assert written.replace(f"{folder}/", "pictures/") == document
     for name in re.findall(r"\((pictures/[\w.-]+)\)", document):
         assert (PAGE.parent / name).is_file()

@@ -7,30 +7,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from judge.implementations import CORE, STUDENT
-from judge.record import CaseResult, Record
+from judge.record import Record
 from judge.verdict import Verdict
 from scripts.baselines.figures import Earlier
-from scripts.baselines.sessions import BUDGETS, FEW, RUNS, Measured, Pair
+from scripts.baselines.sessions import BUDGETS, FEW, RUNS, Measured, Pair, budget_title
 from scripts.baselines.times import (
-    LARGE,
-    PUBLIC_NAMES,
     WHOLE_PUBLIC,
     Implementation,
     found,
     gpu_ms,
     median,
+    own_result,
     predicted,
 )
 from scripts.baselines.waves import COUNTS
-from scripts.goal import Goal
+from scripts.goal import UNKNOWN, Goal
+from scripts.names import LARGE, PUBLIC_NAMES
 
 GPU_SHARE = 0.05
 POINTS = 3.0
 SPREAD_SHARE, SPREAD_MS, SHORT_MS = 0.02, 0.003, 0.2
 NEEDED = ("flash_qla", "fla")
 """FlashInfer is asked for only where it can be built within the time there is."""
-
-_UNKNOWN = "not measured yet"
 
 
 def demands(
@@ -61,7 +59,7 @@ def difference(record: Record, case: str, one: Implementation, published: float)
 
 def score_difference(pair: Pair, case: str) -> float | None:
     """A case's live score less its calibrated one; None where it did not pass twice."""
-    both = [_result(record, case) for record in (pair.live, pair.calibrated)]
+    both = [own_result(record, case) for record in (pair.live, pair.calibrated)]
     scores = [one.score for one in both if one and one.verdict is Verdict.PASS]
     return None if len(scores) < 2 or None in scores else scores[0] - scores[1]
 
@@ -100,7 +98,7 @@ class Spread:
 
 def spread_of(runs: Sequence[Record], case: str) -> Spread | None:
     """Of the runs in which the case passed; None where none did."""
-    results = [one for record in runs if (one := _result(record, case))]
+    results = [one for record in runs if (one := own_result(record, case))]
     passed = [one for one in results if one.verdict is Verdict.PASS and one.timing is not None]
     if not passed:
         return None
@@ -112,16 +110,12 @@ def spread_of(runs: Sequence[Record], case: str) -> Spread | None:
     )
 
 
-def _result(record: Record, case: str) -> CaseResult | None:
-    return next((one for one in record.results if one.case.name == case), None)
-
-
 def _table(record: Record | None, budget: str, cases: Sequence[str]) -> Goal:
-    where = "all SMs" if budget == "all" else f"{budget} SMs"
     names = ", ".join(PUBLIC_NAMES[name] for name in NEEDED)
+    where = budget_title(budget)
     asked = f"extended table on {where}: the submission, {names} on all {len(cases)} cases"
     if record is None:
-        return Goal(asked, _UNKNOWN, None)
+        return Goal(asked, UNKNOWN, None)
     told, holds = [], True
     for one in (Implementation(STUDENT, CORE), *WHOLE_PUBLIC):
         there = [found(record, case, one) for case in cases]
@@ -138,7 +132,7 @@ def _gpu_times(record: Record | None, one: Implementation, published: dict[str, 
     shares = [difference(record, case, one, published[case]) if record else None for case in LARGE]
     known = [share for share in shares if share is not None]
     if not known:
-        return Goal(asked, "not in the table" if record else _UNKNOWN, None)
+        return Goal(asked, "not in the table" if record else UNKNOWN, None)
     told = ", ".join(
         f"{case} {'unknown' if share is None else f'{100 * share:+.1f} %'}"
         for case, share in zip(LARGE, shares, strict=True)
@@ -151,7 +145,7 @@ def _gpu_times(record: Record | None, one: Implementation, published: dict[str, 
 def _scores(name: str, pair: Pair | None) -> Goal:
     asked = f"{name}: live within {POINTS:g} points of calibrated, four large cases"
     if pair is None:
-        return Goal(asked, _UNKNOWN, None)
+        return Goal(asked, UNKNOWN, None)
     points = [score_difference(pair, case) for case in LARGE]
     told = ", ".join(
         f"{case} {'has no two scores' if point is None else f'{point:+.2f}'}"
@@ -164,7 +158,7 @@ def _waves(measured: Measured, sms: int) -> Goal:
     asked = f"waves of {', '.join(map(str, COUNTS))} equal CTAs on {sms} SMs"
     waves = measured.waves.get(sms)
     if waves is None:
-        return Goal(asked, _UNKNOWN, None)
+        return Goal(asked, UNKNOWN, None)
     pairs = [(waves.found(count), waves.expected(count)) for count in COUNTS]
     told = ", ".join("unknown" if had is None else f"{had:.2f}" for had, _ in pairs)
     wanted = ", ".join(str(wanted) for _, wanted in pairs)
@@ -176,7 +170,7 @@ def _predictions(record: Record | None, name: str, cases: Sequence[str]) -> Goal
     one = next(one for one in WHOLE_PUBLIC if one.name == name)
     asked = f"{one.title} predicted for the lab's slice on all {len(cases)} cases"
     if record is None:
-        return Goal(asked, _UNKNOWN, None)
+        return Goal(asked, UNKNOWN, None)
     count = sum(predicted(record, case, one) is not None for case in cases)
     return Goal(asked, f"on {count}", count == len(cases))
 
@@ -184,7 +178,7 @@ def _predictions(record: Record | None, name: str, cases: Sequence[str]) -> Goal
 def _spread(case: str, spread: Spread | None) -> Goal:
     asked = f"{RUNS} medians of {case} within {100 * SPREAD_SHARE:g} %, of short calls and 3 µs"
     if spread is None:
-        return Goal(asked, _UNKNOWN, None)
+        return Goal(asked, UNKNOWN, None)
     limit = "an unknown limit" if spread.limit_ms is None else f"{spread.limit_ms:.4f}"
     told = f"{len(spread.medians)} differ by {spread.range_ms:.4f} ms of {limit} allowed"
     noisy = f"; noisy in {spread.noisy}" if spread.noisy else ""

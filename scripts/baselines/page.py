@@ -2,73 +2,39 @@
 
 from __future__ import annotations
 
-import os
 import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
-from judge.case import Case
-from judge.checkpoints import CheckpointFile
 from judge.implementations import FULL
 from judge.record import CaseResult, Record
-from judge.text import plain
 from judge.verdict import Verdict
 from scripts.baselines.demands import (
-    demands,
     difference,
     score_difference,
     spread_of,
 )
-from scripts.baselines.figures import Earlier, work_of
-from scripts.baselines.sessions import BUDGETS, FEW, RUNS, Measured, Pair
+from scripts.baselines.material import Material
+from scripts.baselines.sessions import BUDGETS, FEW, RUNS, Pair, budget_title
 from scripts.baselines.times import (
     COLUMNS,
-    LARGE,
-    PUBLIC_NAMES,
     WHOLE_PUBLIC,
     WITHOUT_SIMPLE,
     Implementation,
     found,
     gpu_ms,
     median,
+    own_result,
     predicted,
 )
 from scripts.baselines.waves import COUNTS
-from scripts.goal import Goal, goal_table
-from scripts.ladder.report import Report
-from scripts.markdown import NONE, NOT_MEASURED, cell, table
+from scripts.cells import NOISY, NONE, cell, change, number, quotient, yes
+from scripts.conditions import days, machine_and_protocol
+from scripts.goal import goal_table
+from scripts.markdown import NOT_MEASURED, link, table
+from scripts.names import LARGE, PUBLIC_NAMES
+from scripts.work import work_of
 
-NOISY = "~"
 _PROFILER = "*"
-
-
-@dataclass(frozen=True)
-class Material:
-    """All that the page is made of.
-
-    report: the figures of the lab's page for its slice. lab: its published checkpoints.
-    submissions: names of all that must have been scored. page: what links are relative to.
-    """
-
-    measured: Measured
-    earlier: Earlier
-    report: Report
-    lab: CheckpointFile
-    cases: Sequence[Case]
-    submissions: Sequence[str]
-    folder: Path
-    page: Path
-
-    @property
-    def names(self) -> list[str]:
-        """The public cases, in the lab's order."""
-        return [case.name for case in self.cases]
-
-    @property
-    def goals(self) -> list[Goal]:
-        """What all this is held to."""
-        return list(demands(self.measured, self.earlier, self.names, self.submissions))
 
 
 def conditions(material: Material) -> Iterator[str]:
@@ -77,10 +43,8 @@ def conditions(material: Material) -> Iterator[str]:
     if not measured.records and not measured.waves:
         yield NOT_MEASURED
         return
-    told = dict.fromkeys(_machine(record) for record in measured.records)
-    days = sorted({record.created[:10] for record in measured.records})
-    if days:
-        when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+    told = dict.fromkeys(machine_and_protocol(record, part=False) for record in measured.records)
+    if when := days(measured.records):
         sessions = "one session" if measured.sessions == 1 else f"{measured.sessions} sessions"
         yield f"- {when}, {sessions}: {'; '.join(told)}."
     for budget, record in measured.tables.items():
@@ -89,21 +53,22 @@ def conditions(material: Material) -> Iterator[str]:
             f"{title} {versions[name]}" if name in versions else f"{title} not installed"
             for name, title in PUBLIC_NAMES.items()
         ]
-        yield f"- Table on {_sms(budget)}: {record.submission.name}, {', '.join(there)}."
+        yield f"- Table on {budget_title(budget)}: {record.submission.name}, {', '.join(there)}."
         failed = [
             f"{one.case}: {one.implementation} ({one.scope}) {one.verdict}: {cell(one.detail)}"
             for one in record.rivals
             if one.verdict is not Verdict.PASS
         ]
         yield from (f"  Left out: {line}" for line in failed)
-    missing = [f"the table on {_sms(one)}" for one in BUDGETS if one not in measured.tables]
+    missing = [f"the table on {budget_title(one)}" for one in BUDGETS if one not in measured.tables]
     missing += [f"scores of {one}" for one in material.submissions if one not in measured.pairs]
     missing += [f"waves on {sms} SMs" for sms in FEW if sms not in measured.waves]
     missing += ["repeated runs"] if len(measured.runs) < RUNS else []
     if missing:
         yield f"- Not measured yet: {', '.join(missing)}."
     yield ""
-    yield f"Raw records: [{_link(material)}]({_link(material)})."
+    folder = link(material.folder, material.page)
+    yield f"Raw records: [{folder}]({folder})."
 
 
 def times(material: Material) -> Iterator[str]:
@@ -111,13 +76,13 @@ def times(material: Material) -> Iterator[str]:
     if not material.measured.tables:
         yield NOT_MEASURED
         return
-    ceilings = material.earlier.ceilings
+    ceilings = material.earlier.ceilings.rates
     for budget in BUDGETS:
         record = material.measured.tables.get(budget)
         if record is None:
-            yield from (f"On {_sms(budget)}: not measured yet.", "")
+            yield from (f"On {budget_title(budget)}: not measured yet.", "")
             continue
-        yield from (f"On {_sms(budget)}, {record.submission.name} as the submission:", "")
+        yield from (f"On {budget_title(budget)}, {record.submission.name} as the submission:", "")
         rows = [
             [
                 case.name,
@@ -142,8 +107,8 @@ def graphs(material: Material) -> Iterator[str]:
             one = Implementation(name, scope)
             for case in LARGE:
                 share = difference(record, case, one, published[case])
-                here = _ms(gpu_ms(record, case, one))
-                rows.append([one.title, case, f"{published[case]:.3f}", here, _pct(share)])
+                here = number(gpu_ms(record, case, one), 3)
+                rows.append([one.title, case, f"{published[case]:.3f}", here, change(share)])
     titles = ["implementation", "case", "published graph ms", "gpu ms", "difference"]
     yield from table(titles, rows, left=(0, 1))
     yield ""
@@ -167,7 +132,7 @@ def scores(material: Material) -> Iterator[str]:
     rows = [
         [
             name,
-            *(_points(_public_mean(record)) for record in (pair.live, pair.calibrated)),
+            *(number(_public_mean(record), 2) for record in (pair.live, pair.calibrated)),
             *(_largest(pair, cases) for cases in (LARGE, small)),
         ]
         for name, pair in pairs.items()
@@ -184,14 +149,14 @@ def budgets(material: Material) -> Iterator[str]:
         return
     order = [budget for budget in reversed(BUDGETS) if budget in tables]
     if len(order) < len(BUDGETS):
-        missing = [_sms(budget) for budget in BUDGETS if budget not in tables]
+        missing = [budget_title(budget) for budget in BUDGETS if budget not in tables]
         yield from (f"Not measured yet: {', '.join(missing)}.", "")
     titles = [one.title for one in WITHOUT_SIMPLE]
     rows = [
         [
             case,
             *(
-                " / ".join(_ms(median(tables[budget], case, one)) for budget in order)
+                " / ".join(number(median(tables[budget], case, one), 3) for budget in order)
                 for one in WITHOUT_SIMPLE
             ),
         ]
@@ -224,8 +189,8 @@ def waves(material: Material) -> Iterator[str]:
             rows.append(
                 [
                     *(str(sms), str(count), str(measured.expected(count))),
-                    NONE if found is None else f"{found:.3f}",
-                    _ms(statistics.median(milliseconds)) if milliseconds else NONE,
+                    number(found, 3),
+                    number(statistics.median(milliseconds), 3) if milliseconds else NONE,
                 ]
             )
     yield from table(["SMs", "CTAs", "waves expected", "time over one CTA's", "ms"], rows, left=())
@@ -247,12 +212,12 @@ def slice_(material: Material) -> Iterator[str]:
         for one in told:
             guess = predicted(record, case, one)
             theirs = material.report.public_ms[one.name].get(case)
-            cells += [_ms(guess), _ms(theirs), _over(guess, theirs)]
+            cells += [number(guess, 3), number(theirs, 3), quotient(guess, theirs)]
         guesses = [predicted(record, case, one) for one in WHOLE_PUBLIC]
         fastest = min((guess for guess in guesses if guess is not None), default=None)
         held = material.lab.cases.get(case)
         t100 = held.t100_ms if held else None
-        rows.append([case, *cells, _ms(fastest), _ms(t100), _over(fastest, t100)])
+        rows.append([case, *cells, number(fastest, 3), number(t100, 3), quotient(fastest, t100)])
     titles = ["case"]
     for one in told:
         titles += [f"{one.title}, predicted", "the report", "ratio"]
@@ -278,20 +243,19 @@ def spread(material: Material) -> Iterator[str]:
         if found is None:
             rows.append([case, *[NONE] * (RUNS + 4), "no run passed"])
             continue
-        medians = [_ms(value) for value in found.medians]
+        medians = [number(value, 3) for value in found.medians]
         rows.append(
             [
                 case,
                 *(medians + [NONE] * (RUNS - len(medians))),
-                _ms(found.gpu_ms),
+                number(found.gpu_ms, 3),
                 f"{100 * found.range_ms / statistics.median(found.medians):.2f} %",
                 f"{1000 * found.range_ms:.1f}",
                 NONE if found.limit_ms is None else f"{1000 * found.limit_ms:.1f}",
-                {True: "yes", False: "no", None: NONE}[found.within]
-                + (f", noisy in {found.noisy}" if found.noisy else ""),
+                yes(found.within) + (f", noisy in {found.noisy}" if found.noisy else ""),
             ]
         )
-    titles = [f"run {number}" for number in range(1, RUNS + 1)]
+    titles = [f"run {run}" for run in range(1, RUNS + 1)]
     titles += ["gpu ms", "range", "range µs", "limit µs", "within"]
     yield from table(["case", *titles], rows, left=(0, -1))
     yield ""
@@ -323,15 +287,6 @@ BLOCKS: Mapping[str, Callable[[Material], Iterator[str]]] = {
 """By the name in the page's markers."""
 
 
-def _machine(record: Record) -> str:
-    machine, protocol = record.environment, record.protocol
-    return (
-        f"{plain(machine.device_name)}, driver {machine.driver}, CUDA {machine.cuda}, "
-        f"PyTorch {machine.torch}, TileLang {machine.tilelang}; {protocol.name} protocol, "
-        f"{protocol.warmup} warm-ups, {protocol.repetitions} calls"
-    )
-
-
 def _time_cell(record: Record, case: str, one: Implementation) -> str:
     result = found(record, case, one)
     if result is None:
@@ -339,7 +294,7 @@ def _time_cell(record: Record, case: str, one: Implementation) -> str:
     if result.verdict is not Verdict.PASS or result.timing is None:
         return str(result.verdict)
     noisy = NOISY if isinstance(result, CaseResult) and result.noisy else ""
-    gpu = NONE if result.gpu_ms is None else f"{result.gpu_ms:.3f}"
+    gpu = number(result.gpu_ms, 3)
     by = _PROFILER if result.gpu_ms_by == "profiler" else ""
     return f"{noisy}{result.timing.median_ms:.3f} / {gpu}{by}"
 
@@ -347,11 +302,11 @@ def _time_cell(record: Record, case: str, one: Implementation) -> str:
 def _score_cell(pair: Pair, case: str) -> str:
     cells = []
     for record in (pair.live, pair.calibrated):
-        result = next((one for one in record.results if one.case.name == case), None)
+        result = own_result(record, case)
         if result is None or result.verdict is not Verdict.PASS:
             cells.append(NONE if result is None else str(result.verdict))
         else:
-            cells.append((NOISY if result.noisy else "") + _points(result.score))
+            cells.append((NOISY if result.noisy else "") + number(result.score, 2))
     return " / ".join(cells)
 
 
@@ -366,32 +321,8 @@ def _public_mean(record: Record) -> float | None:
 
 
 def _ratio(above: Record, below: Record, case: str, one: Implementation) -> str:
-    return _over(median(above, case, one), median(below, case, one))
-
-
-def _over(first: float | None, second: float | None) -> str:
-    return NONE if first is None or second is None else f"{first / second:.2f}"
+    return quotient(median(above, case, one), median(below, case, one))
 
 
 def _count(record: Record) -> int | None:
     return record.environment.sms
-
-
-def _sms(budget: str) -> str:
-    return "all SMs" if budget == "all" else f"{budget} SMs"
-
-
-def _link(material: Material) -> str:
-    return Path(os.path.relpath(material.folder, material.page.parent)).as_posix()
-
-
-def _ms(value: float | None) -> str:
-    return NONE if value is None else f"{value:.3f}"
-
-
-def _points(value: float | None) -> str:
-    return NONE if value is None else f"{value:.2f}"
-
-
-def _pct(share: float | None) -> str:
-    return NONE if share is None else f"{100 * share:+.1f} %"

@@ -65,6 +65,11 @@ class SessionFolder:
         return all(self.scored(version, baseline).is_file() for baseline in (LIVE, CALIBRATED))
 
 
+def budget_title(budget: str) -> str:
+    """A budget of BUDGETS in words."""
+    return "all SMs" if budget == "all" else f"{budget} SMs"
+
+
 def session_folders(folder: Path) -> list[SessionFolder]:
     """The sessions of a folder, by name."""
     return [SessionFolder(path) for path in sorted(folder.glob("*")) if path.is_dir()]

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from judge.implementations import CORE, FULL, SIMPLE, STUDENT
 from judge.record import CaseResult, Record, RivalResult
 from judge.verdict import Verdict
-
-PUBLIC_NAMES = {"flash_qla": "FlashQLA", "fla": "FLA", "flashinfer": "FlashInfer"}
-LARGE = ("long_low_gva", "batch_split_gva", "wide_gva_state", "deep_gva_state")
+from scripts.names import PUBLIC_NAMES
 
 
 @dataclass(frozen=True)
@@ -40,10 +38,15 @@ WHOLE_PUBLIC = tuple(one for one in COLUMNS if one.scope == FULL and one.name !=
 WITHOUT_SIMPLE = tuple(one for one in COLUMNS if one.name != SIMPLE)
 
 
+def own_result(record: Record, case: str) -> CaseResult | None:
+    """The submission's result on a case; None where it has none."""
+    return next((result for result in record.results if result.case.name == case), None)
+
+
 def found(record: Record, case: str, one: Implementation) -> CaseResult | RivalResult | None:
     """An implementation's result on a case; None where it has none."""
     if (one.name, one.scope) == (STUDENT, CORE):
-        return next((result for result in record.results if result.case.name == case), None)
+        return own_result(record, case)
     for rival in record.rivals:
         if (rival.case, rival.implementation, rival.scope) == (case, one.name, one.scope):
             return rival

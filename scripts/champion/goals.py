@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from judge.verdict import Verdict
 from scripts.champion.raw import FEW_SMS, Raw, Shape, Times, times_of
+from scripts.goal import UNKNOWN, Goal
 from scripts.ladder.versions import FULL_SUITES, PUBLIC_SUITE
 from scripts.sweep_shapes import MOST_RATIO, MOST_UNITS, shapes
 
@@ -25,17 +25,6 @@ AIMS_MS = {
     "deep_gva_state": 0.196,
 }
 """GPU times; on the four large cases twice the floor."""
-UNKNOWN = "not measured yet"
-
-
-@dataclass(frozen=True)
-class Goal:
-    """One demand, or an aim, which may be missed. holds: None where something is not measured."""
-
-    asked: str
-    found: str
-    holds: bool | None
-    aim: bool = False
 
 
 def goals(raw: Raw) -> Iterator[Goal]:

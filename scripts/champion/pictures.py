@@ -14,9 +14,9 @@ from judge.case import Case
 from judge.floor import Ceilings
 from scripts.champion.goals import every_shape
 from scripts.champion.raw import Raw, Shape
-from scripts.champion.work import work_of
 from scripts.drawing import SIZE, SMALL, WIDTH_INCHES, columns, frame, plain_ticks, save
 from scripts.sweep_shapes import BATCHES_AND_HEADS, MOST_RATIO, TOKENS
+from scripts.work import work_of
 
 _TERA = 1e12
 _INTENSITIES = (40.0, 500.0)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from judge.record import Record
-from scripts.goal import Goal
-from scripts.ladder.pictures import LONG
+from scripts.goal import UNKNOWN, Goal
 from scripts.ladder.records import Ladder
 from scripts.ladder.report import TIE
 from scripts.ladder.versions import (
@@ -18,6 +17,7 @@ from scripts.ladder.versions import (
     Fate,
     surprise,
 )
+from scripts.names import LARGE
 
 LIKE_THE_LAB = 16
 """The most SMs on which the report's order is asked for: the slice has 14, Hopper grants 16."""
@@ -39,21 +39,21 @@ def goals(ladders: Sequence[Ladder]) -> Iterator[Goal]:
     yield from _fates(whole)
     few = [ladder for ladder in ladders if ladder.sms <= LIKE_THE_LAB]
     if not few:
-        yield Goal(f"the report's order on {LIKE_THE_LAB} SMs or fewer", "not measured yet", None)
+        yield Goal(f"the report's order on {LIKE_THE_LAB} SMs or fewer", UNKNOWN, None)
     for ladder in few:
         where = f"on {ladder.title}"
         old, new = "v05_adaptive_dv", "v06_warp_specialized"
-        yield _within(ladder, f"v06 is faster than v05 {where}", new, old, LONG, 1 / (1 + TIE))
+        yield _within(ladder, f"v06 is faster than v05 {where}", new, old, LARGE, 1 / (1 + TIE))
         for later in (REFERENCE, SUBMITTED):
             asked = (
                 f"{VERSIONS[later].short} is within {100 * TIE:.0f} % of v06, or faster, {where}"
             )
-            yield _within(ladder, asked, later, new, LONG, 1 + TIE)
+            yield _within(ladder, asked, later, new, LARGE, 1 + TIE)
         asked = f"v14 takes at most {100 * SHORT_GAIN:.0f} % of v07's {SHORT} {where}"
         yield _within(ladder, asked, SUBMITTED, REFERENCE, [SHORT], SHORT_GAIN)
     for case, most in BOUNDS_MS.items():
         median = whole.median(SUBMITTED, case) if whole else None
-        found = "not measured yet" if median is None else f"{median:.3f} ms"
+        found = UNKNOWN if median is None else f"{median:.3f} ms"
         holds = None if median is None else median <= most
         yield Goal(f"v14 on all SMs: {case} at most {most:.3f} ms", found, holds)
 
@@ -89,7 +89,7 @@ def _within(
     ratios = [ladder.ratio(version, of, case) for case in cases]
     known = [ratio for ratio in ratios if ratio is not None]
     if len(known) < len(ratios):
-        return Goal(asked, "not measured yet", None)
+        return Goal(asked, UNKNOWN, None)
     found = ", ".join(f"{ratio:.2f}" for ratio in known)
     return Goal(
         asked, f"{found} of {VERSIONS[of].short}'s time", all(ratio <= most for ratio in known)

@@ -16,12 +16,13 @@ from matplotlib.figure import Figure
 
 from judge.profiling.stalls import SELECTED, label
 from judge.verdict import Verdict
+from scripts.cells import NONE
 from scripts.drawing import COLOURS, SIZE, SMALL, WIDTH_INCHES, columns, frame, plain_ticks, save
 from scripts.ladder.records import Ladder, Profile
 from scripts.ladder.report import Report
 from scripts.ladder.versions import FIRST, REFERENCE, VERSIONS, dropped
+from scripts.names import LARGE
 
-LONG = ("long_low_gva", "batch_split_gva", "wide_gva_state", "deep_gva_state")
 _MARKERS = ("o", "s", "^", "D", "v")
 _DARK = 0.5  # of black to white: below it black text does not stand out
 _SHOWN_STALLS = (
@@ -94,7 +95,7 @@ def draw_long_cases(ladders: Sequence[Ladder], report: Report, stem: Path) -> bo
     every: list[float] = []
     names = [v.name for v in VERSIONS.values() if v.kept and any(v.name in own for _, own in shown)]
     for axes, (ladder, _) in zip(panels, shown, strict=True):
-        for number, case in enumerate(LONG):
+        for number, case in enumerate(LARGE):
             points = [
                 (names.index(name) + 0.1 * (number - 1.5), median)
                 for name in names
@@ -129,7 +130,7 @@ def draw_long_cases(ladders: Sequence[Ladder], report: Report, stem: Path) -> bo
 def _draw_report(axes: Axes, report: Report, names: Sequence[str]) -> list[float]:
     """The report's medians as hollow markers."""
     drawn = []
-    for number, case in enumerate(LONG):
+    for number, case in enumerate(LARGE):
         points = [
             (names.index(name) + 0.1 * (number - 1.5), median)
             for name in names
@@ -162,7 +163,7 @@ def draw_dropped(ladders: Sequence[Ladder], report: Report, stem: Path) -> bool:
     panels = figure.subplots(1, len(shown), sharey=True, sharex=True, squeeze=False)[0]
     every = [1.0]
     for axes, ladder in zip(panels, shown, strict=True):
-        for number, case in enumerate(LONG):
+        for number, case in enumerate(LARGE):
             points = [
                 (ratio, place + 0.13 * (number - 1.5))
                 for place, name in enumerate(names)
@@ -175,7 +176,7 @@ def draw_dropped(ladders: Sequence[Ladder], report: Report, stem: Path) -> bool:
             points = [
                 (ratio, place)
                 for place, name in enumerate(names)
-                for case in LONG
+                for case in LARGE
                 for ratio in report.relative(name, REFERENCE, case)
             ]
             every += [ratio for ratio, _ in points]
@@ -282,15 +283,15 @@ def _verdict_word(ladder: Ladder, version: str, case: str) -> str:
     """What stands where there is no time: the verdict, or a dash where nothing was judged."""
     result = ladder.result(version, case)
     if result is None or result.verdict is Verdict.PASS:
-        return "–"
+        return NONE
     return result.verdict.replace("_", " ").lower()
 
 
 def _no_times(ladder: Ladder, version: str) -> str:
     """Why a version has no point in a panel; empty where it has one."""
-    if any(ladder.median(version, case) is not None for case in LONG):
+    if any(ladder.median(version, case) is not None for case in LARGE):
         return ""
-    words = {_verdict_word(ladder, version, case) for case in LONG} - {"–"}
+    words = {_verdict_word(ladder, version, case) for case in LARGE} - {NONE}
     return ", ".join(sorted(words)) or "not measured"
 
 

@@ -37,6 +37,11 @@ class Ladder:
         """16 SMs."""
         return f"{self.sms} SMs"
 
+    @property
+    def predicts(self) -> bool:
+        """Whether a record predicts times on the lab's slice."""
+        return any(record.prediction is not None for record in self.records.values())
+
     def result(self, version: str, case: str) -> CaseResult | None:
         """A public case's result, None where it was not judged."""
         record = self.records.get(version)
