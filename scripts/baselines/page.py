@@ -317,7 +317,8 @@ def _largest(pair: Pair, cases: Sequence[str]) -> str:
 
 
 def _public_mean(record: Record) -> float | None:
-    return next((one.score for one in record.score.suites if one.suite == "public"), None)
+    suites = record.score.suites
+    return next((one.score for one in suites if one.suite == "public" and one.complete), None)
 
 
 def _ratio(above: Record, below: Record, case: str, one: Implementation) -> str:

@@ -13,7 +13,7 @@ from scripts.champion.material import Material
 from scripts.champion.raw import CHAMPION
 from scripts.champion.sweep import sweep
 from scripts.champion.times import binds, roofline, times
-from scripts.conditions import protocol_and_calls
+from scripts.conditions import days, protocol_and_calls
 from scripts.goal import goal_table
 from scripts.markdown import NOT_MEASURED, link
 
@@ -47,8 +47,7 @@ def conditions(material: Material) -> Iterator[str]:
         )
         yield f"- public kernels: {', '.join(known)}"
     if raw.versions:
-        days = sorted({record.created[:10] for record in raw.versions.values()})
-        yield f"- other versions: {', '.join(raw.versions)}; {' to '.join(dict.fromkeys(days))}"
+        yield f"- other versions: {', '.join(raw.versions)}; {days(raw.versions.values())}"
     digests = {record.submission.digest for record in (raw.public, raw.few, raw.suites) if record}
     digests |= {raw.variants.run.digests[CHAMPION]} if raw.variants is not None else set()
     digests |= {one.run.digests[CHAMPION] for one in raw.sweeps}
