@@ -37,7 +37,10 @@ from judge.witness import ALLOWANCES
 
 _QUIET_REPETITIONS = 5
 _KEPT_SHARE = 0.25
-"""Of the device's memory, and of the machine's, for answers kept between submissions of a run."""
+"""Of the device's memory beside what cases need, and of the machine's, for answers kept between
+submissions of a run."""
+_FOR_CASES = 32 * 2**30
+"""Bytes of a device that the largest cases' references and all children are left."""
 
 
 @dataclass(frozen=True)
@@ -339,6 +342,7 @@ def _rooms_for_answers(device: torch.device, sharing: int) -> tuple[int, int]:
     """Bytes on a CUDA device, which no other bench uses, and in the memory that all share."""
     on_device = 0
     if device.type == "cuda":
-        on_device = torch.cuda.get_device_properties(device).total_memory
+        total = torch.cuda.get_device_properties(device).total_memory
+        on_device = max(0, total - _FOR_CASES)
     on_host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // sharing
     return int(on_device * _KEPT_SHARE), int(on_host * _KEPT_SHARE)
