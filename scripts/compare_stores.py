@@ -2,12 +2,12 @@
 
     python scripts/compare_stores.py LIKE_1 LIKE_2 OTHER... [--csv FILE]
 
-Each store holds one run over the same submissions and cases. The two like ones, such as one lane
-on one GPU twice, say how far medians lie apart by themselves; every other one, such as two lanes,
-is compared with the first. Of each pair: how many medians both have, and the median, the 90th
-percentile and the largest of |a / b - 1|, and of |a - b| in microseconds. What either did not pass
-is left out, and counted. An other run is as close where neither the median of its shares nor their
-90th percentile is larger than that of the two like ones. --csv FILE: every median.
+Each store holds one run over the same submissions and cases. The two like ones, such as a lane on
+each of two GPUs, say how far medians lie apart by themselves; every other one, such as both lanes
+at once, is compared with the first. Of each pair: how many medians both have, and the median, the
+90th percentile and the largest of |a / b - 1|, and of |a - b| in microseconds. What either did
+not pass is left out, and counted. An other run is as close where neither the median of its shares
+nor their 90th percentile is larger than that of the two like ones. --csv FILE: every median.
 Exit status: 0 all others are as close, 1 one is not, 2 wrong usage.
 """
 
