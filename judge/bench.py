@@ -17,7 +17,7 @@ import torch
 from judge.audit import AUDITS, NO_AUDITS, Answer, Answers, AuditSeeds, answers
 from judge.baseline import Choice, Measure
 from judge.caches import ceilings_folder, log_folder
-from judge.case import Case, Suite
+from judge.case import HIDDEN_SUITE, Case, Suite
 from judge.checking import Expected
 from judge.checkpoints import CheckpointFile
 from judge.child.log import ChildLog
@@ -37,10 +37,10 @@ from judge.witness import ALLOWANCES
 
 _QUIET_REPETITIONS = 5
 _KEPT_SHARE = 0.25
-"""Of the device's memory beside what cases need, and of the machine's, for answers kept between
+"""Of the machine's memory, and of the device's above what follows, for answers kept between
 submissions of a run."""
 _FOR_CASES = 32 * 2**30
-"""Bytes of a device that the largest cases' references and all children are left."""
+"""Bytes of a device that are kept out of this: references and children need them."""
 
 
 @dataclass(frozen=True)
@@ -183,12 +183,17 @@ class Bench:
             strict=self._plan.strict,
         )
 
-    def known(self, case: Case) -> Answers:
-        """What calls of a case must return, by the same seeds for every submission."""
+    def known(self, suite: str, case: Case) -> Answers:
+        """What calls of a case must return, by the same seeds for every submission.
+
+        Nothing of hidden cases stays on the device, where a public case could see how much it is.
+        """
         plan = self._plan
         counts = AUDITS[plan.device.type] if plan.strict else NO_AUDITS
         return self._kept.of(
-            case, lambda: answers(case, plan.seed, counts, self._seeds, plan.device)
+            case,
+            lambda: answers(case, plan.seed, counts, self._seeds, plan.device),
+            may_stay=suite != HIDDEN_SUITE,
         )
 
     def terms(self, case: Case, *paused: Session) -> Terms | None:
@@ -284,13 +289,16 @@ class KeptAnswers:
         self._host_room = host_room
         self._kept: dict[Case, Answers] = {}
 
-    def of(self, case: Case, compute: Callable[[], Answers]) -> Answers:
-        """The answers of a case, computed where they are not kept."""
+    def of(self, case: Case, compute: Callable[[], Answers], *, may_stay: bool) -> Answers:
+        """The answers of a case, computed where they are not kept.
+
+        may_stay: whether they may be kept on the device.
+        """
         if case in self._kept:
             return _moved(self._kept[case], self._device)
         known = compute()
         size = sum(_bytes(answer.expected) for answer in _parts(known))
-        if size <= self._device_room:
+        if may_stay and size <= self._device_room:
             self._device_room -= size
             self._kept[case] = known
         elif size <= self._host_room:

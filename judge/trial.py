@@ -18,7 +18,7 @@ from judge.text import plain
 from judge.timing import summarize
 from judge.verdict import Verdict
 
-_RUNS_IN_ALL = 12
+_FIRST_CALLS_IN_ALL, _RUNS_IN_ALL = 3, 12
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Limits:
 
     @property
     def whole(self) -> float:
-        """Seconds that a submission may take in all; the case under way may still end.
+        """Seconds that the cases of a submission may take in all; one under way may still end.
 
         Each phase of each case could else come close to its limit, and hold a lane for hours.
         """
-        return _RUNS_IN_ALL * self.run
+        return _FIRST_CALLS_IN_ALL * self.first_call + _RUNS_IN_ALL * self.run
 
 
 @dataclass

@@ -8,9 +8,10 @@ import torch.nn.functional as F
 from reference.preprocess import CHUNK, HEAD_DIM, kkt_inverse, lower_decay
 
 SCALE = HEAD_DIM**-0.5
-# Chains that the float64 reference computes side by side, and tokens whose inverses it does: about
-# 5 MB of intermediates a chain. A GPU takes as long for a few chains as for many.
+# Chains that the float64 reference computes side by side: about 5 MB of intermediates each. A GPU
+# takes as long for a few chains as for many.
 GROUP_CHAINS = {"cpu": 64, "cuda": 128}
+# Tokens of which it computes the inverses side by side.
 SPAN = 8 * CHUNK
 
 

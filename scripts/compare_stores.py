@@ -5,9 +5,10 @@
 Each store holds one run over the same submissions and cases. The two like ones, such as a lane on
 each of two GPUs, say how far medians lie apart by themselves; every other one, such as both lanes
 at once, is compared with the first. Of each pair: how many medians both have, and the median, the
-90th percentile and the largest of |a / b - 1|, and of |a - b| in microseconds. What either did
-not pass is left out, and counted. An other run is as close where neither the median of its shares
-nor their 90th percentile is larger than that of the two like ones. --csv FILE: every median.
+90th percentile and the largest of |a / b - 1|, and of |a - b| in microseconds. What one of them
+did not pass, or was of other content, is left out and counted. An other run is as close where the
+median of its shares and their 90th percentile are at most 1.5 times those of the two like ones:
+of runs of one kind, one pair lies farther apart than the other. --csv FILE: every median.
 Exit status: 0 all others are as close, 1 one is not, 2 wrong usage.
 """
 
@@ -28,7 +29,11 @@ from judge.store.schema import StoreError
 from judge.store.store import Store
 from judge.verdict import Verdict
 
-Key = tuple[str, str]
+MARGIN = 1.5
+"""Runs of one kind differ too: a pair of them may lie so many times as far apart as another one."""
+
+Key = tuple[str, str, str, str]
+"""Participant, digest of the submission, suite and case."""
 Medians = Mapping[Key, float | None]
 
 
@@ -48,8 +53,9 @@ class Difference:
         )
 
     def is_as_close_as(self, other: Difference) -> bool:
-        """Whether the shares' median and 90th percentile are no larger than the other's."""
-        return all(a <= b for a, b in zip(self.figures()[:2], other.figures()[:2], strict=True))
+        """Whether the shares' median and 90th percentile are at most MARGIN times the other's."""
+        pairs = zip(self.figures()[:2], other.figures()[:2], strict=True)
+        return all(a <= MARGIN * b for a, b in pairs)
 
 
 def percentile_90(values: Sequence[float]) -> float:
@@ -72,12 +78,13 @@ def difference(a: Medians, b: Medians) -> Difference:
 
 
 def medians_of(path: Path) -> dict[Key, float | None]:
-    """Of each participant's newest result, by case, in ms. Raises StoreError."""
+    """Of every result that counts, in ms; None where a case was not passed. Raises StoreError."""
     with Store(path, must_exist=True) as store:
         return {
-            (graded.participant, result.case.name): result.timing.median_ms
-            if result.verdict is Verdict.PASS and result.timing
-            else None
+            (
+                *(graded.participant, graded.record.submission.digest),
+                *(result.suite, result.case.name),
+            ): result.timing.median_ms if result.verdict is Verdict.PASS and result.timing else None
             for graded in store.results()
             for result in graded.record.results
             if result.case.timed
@@ -113,7 +120,8 @@ def main(stores: tuple[Path, ...], csv_file: Path | None) -> None:
 def _write(file: Path, stores: Sequence[Path], runs: Sequence[Medians]) -> None:
     with file.open("w", newline="", encoding="utf-8") as out:
         writer = csv.writer(out)
-        writer.writerow(["participant", "case", *(f"{store.stem}_ms" for store in stores)])
+        names = ["participant", "digest", "suite", "case"]
+        writer.writerow([*names, *(f"{store.stem}_ms" for store in stores)])
         for key in dict.fromkeys(key for run in runs for key in run):
             medians = [run.get(key) for run in runs]
             writer.writerow([*key, *("" if one is None else f"{one:.6f}" for one in medians)])

@@ -34,6 +34,10 @@ ARCHITECTURES = "FLASHINFER_CUDA_ARCH_LIST"
 _USED = "bf16_g{grouped}b1a1i{state}c0"
 
 
+class UnknownSourcesError(ValueError):
+    """FlashInfer's files are not those that are known; one line."""
+
+
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--jobs",
@@ -58,39 +62,52 @@ def main(jobs: int, folder: Path | None) -> None:
         library = compile_used(jobs, folder)
     except subprocess.CalledProcessError as error:
         raise click.ClickException(f"{Path(error.cmd[0]).name} failed: see above") from None
+    except FileNotFoundError as error:
+        raise click.ClickException(f"{error.filename} is not installed") from None
+    except UnknownSourcesError as error:
+        raise click.ClickException(str(error)) from None
     click.echo(f"{library}: {library.stat().st_size >> 10} KiB in {time.monotonic() - start:.0f} s")
 
 
 def compile_used(jobs: int, folder: Path | None) -> Path:
-    """The library. Raises CalledProcessError where ninja or the linker fails."""
+    """The library.
+
+    Raises CalledProcessError where ninja or nvcc fails, FileNotFoundError where there is none, and
+    UnknownSourcesError.
+    """
+    from flashinfer.jit.cpp_ext import get_cuda_path
     from flashinfer.jit.gdn import gen_gdn_prefill_sm90_module
 
     whole = gen_gdn_prefill_sm90_module()
     spec = replace(whole, sources=used(whole.sources))
     spec.write_ninja()
     ninja = ["ninja", "-f", str(spec.ninja_path)]
-    listed = subprocess.run(
-        [*ninja, "-t", "targets", "rule", "cuda_compile"],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    objects = listed.stdout.split()
+    rule = [*ninja, "-t", "targets", "rule", "cuda_compile"]
+    objects = subprocess.run(rule, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
     subprocess.run([*ninja, "-j", str(jobs), *objects], check=True)
     library = spec.aot_path if folder is None else folder / spec.aot_path.name
     library.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = library.with_suffix(".unfinished")
     # lazy: what is undefined matters where it is called, not when the library is loaded
-    link = ["nvcc", "-shared", "-Xlinker=-z,lazy", "-o", str(library)]
+    link = [f"{get_cuda_path()}/bin/nvcc", "-shared", "-Xlinker=-z,lazy", "-o", str(unfinished)]
     subprocess.run([*link, *objects], check=True)
-    return library
+    return unfinished.rename(library)
 
 
 def used(sources: Iterable[Path]) -> list[Path]:
-    """Of FlashInfer's files those that the adapter's calls reach, in their order."""
+    """Of FlashInfer's files those that the adapter's calls reach, in their order.
+
+    Raises UnknownSourcesError where one of them is missing.
+    """
     choices = [_USED.format(grouped=grouped, state=state) for grouped in "01" for state in "01"]
-    kernels = {f"gdn_prefill_kernel_{choice}" for choice in choices}
-    others = ("gdn_prefill_launcher", "prefill_kernel_delta_rule_sm90")
-    return [source for source in sources if source.stem in kernels.union(others)]
+    wanted = {f"gdn_prefill_kernel_{choice}" for choice in choices}
+    wanted |= {"gdn_prefill_launcher", "prefill_kernel_delta_rule_sm90"}
+    found = [source for source in sources if source.stem in wanted]
+    if missing := wanted - {source.stem for source in found}:
+        raise UnknownSourcesError(
+            f"this FlashInfer has no {min(missing)}.cu: install flashinfer-python 0.6.13"
+        )
+    return found
 
 
 if __name__ == "__main__":

@@ -22,11 +22,18 @@ BYTES = 8 * (3 + 5)
 
 
 @pytest.mark.parametrize(
-    ("device_room", "host_room", "computed"),
-    [(0, 2 * BYTES, 1), (2 * BYTES, 0, 1), (2 * BYTES - 1, 2 * BYTES - 1, 3), (0, 0, 3)],
+    ("device_room", "host_room", "may_stay", "computed"),
+    [
+        (0, 2 * BYTES, True, 1),
+        (2 * BYTES, 0, True, 1),
+        (2 * BYTES, 0, False, 3),
+        (2 * BYTES, 2 * BYTES, False, 1),
+        (2 * BYTES - 1, 2 * BYTES - 1, True, 3),
+        (0, 0, True, 3),
+    ],
 )
 def test_answers_are_computed_once_where_there_is_room(
-    device_room: int, host_room: int, computed: int
+    device_room: int, host_room: int, may_stay: bool, computed: int
 ) -> None:
     calls = []
 
@@ -37,7 +44,7 @@ def test_answers_are_computed_once_where_there_is_room(
         return Answers(fixed, (fixed,), None, 1, 0, lambda seeds: [])
 
     kept = KeptAnswers(torch.device("cpu"), device_room, host_room)
-    known = [kept.of(CASE, compute) for _ in range(3)]
+    known = [kept.of(CASE, compute, may_stay=may_stay) for _ in range(3)]
     assert len(calls) == computed
     for one in known:
         assert torch.equal(one.fresh[0].expected.output, torch.ones(3).double())

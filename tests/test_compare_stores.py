@@ -37,8 +37,9 @@ def store_of(path: Path, medians: dict[str, tuple[float | None, float | None]]) 
 
 
 def test_shares_and_microseconds_by_hand() -> None:
-    first = {("a", "x"): 1.0, ("a", "y"): 0.2, ("b", "x"): None, ("b", "y"): 4.0}
-    other = {("a", "x"): 0.8, ("a", "y"): 0.25, ("b", "x"): 3.0}
+    a, b = ("a", "d", "public"), ("b", "d", "public")
+    first = {(*a, "x"): 1.0, (*a, "y"): 0.2, (*b, "x"): None, (*b, "y"): 4.0}
+    other = {(*a, "x"): 0.8, (*a, "y"): 0.25, (*b, "x"): 3.0}
     found = difference(first, other)
     assert found.shares == pytest.approx([0.25, 0.2])
     assert found.microseconds == pytest.approx([200.0, 50.0])
@@ -53,7 +54,7 @@ def test_a_tenth_at_most_is_above_the_percentile(count: int, expected: int) -> N
     assert percentile_90(range(count)) == expected
 
 
-@pytest.mark.parametrize(("third", "status"), [(1.01, 0), (1.03, 1)])
+@pytest.mark.parametrize(("third", "status"), [(1.01, 0), (1.029, 0), (1.031, 1)])
 def test_others_are_held_against_the_two_like_ones(
     third: float, status: int, tmp_path: Path
 ) -> None:
@@ -68,8 +69,11 @@ def test_others_are_held_against_the_two_like_ones(
     assert len(done.output.splitlines()) == 3
     with table.open(newline="") as file:
         rows = list(csv.reader(file))
-    assert rows[0] == ["participant", "case", "one_ms", "again_ms", "two_ms"]
-    assert rows[4] == ["b", "long", "", "", "9.000000"]
+    assert rows[0] == [
+        *("participant", "digest", "suite", "case"),
+        *("one_ms", "again_ms", "two_ms"),
+    ]
+    assert rows[4] == ["b", "cd" * 32, "public", "long", "", "", "9.000000"]
     assert len(rows) == 5
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from scripts.compile_flashinfer import ARCHITECTURES, main, used
+from scripts.compile_flashinfer import ARCHITECTURES, UnknownSourcesError, main, used
 
 
 def test_the_files_that_the_adapters_calls_reach() -> None:
@@ -28,6 +28,8 @@ def test_the_files_that_the_adapters_calls_reach() -> None:
         Path("gdn_prefill_kernel_bf16_g1b1a1i1c0.cu"),
         *others,
     ]
+    with pytest.raises(UnknownSourcesError, match=r"no gdn_prefill_launcher\.cu"):
+        used(kernels + others[1:])
 
 
 @pytest.mark.parametrize(

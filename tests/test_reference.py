@@ -35,7 +35,11 @@ CASE = Case(
     tolerance=5e-3,
 )
 VARIANTS = [
-    *({"tokens": tokens} for tokens in (1, 2, 63, 64, 65, 127, 128, 129, 200)),
+    *({"tokens": tokens} for tokens in (1, 2, 63, 64, 65, 127, 128, 129, 200, 511, 512, 513)),
+    {"tokens": 1025, "batch": 3, "qk_heads": 2, "v_heads": 6},
+    {"tokens": 1025, "batch": 3, "qk_heads": 2, "v_heads": 6, "initial_state": None},
+    {"tokens": 1087, "qk_heads": 2, "v_heads": 4, "gate": "hard_forget"},
+    {"tokens": 577, "qk_heads": 2, "v_heads": 4, "gate": "no_decay"},
     {"qk_heads": 2, "v_heads": 2},
     {"qk_heads": 2, "v_heads": 6},
     {"qk_heads": 1, "v_heads": 8},

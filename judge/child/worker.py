@@ -119,8 +119,14 @@ def main(channel_fd: int, settings_json: str) -> None:
         reply, payloads = worker.answer(request)
         awake_s = _AWAKE_S if isinstance(reply, Warmed) else 0.0
         channel.sendall(encode(reply))
-        for payload in payloads:
-            channel.sendall(payload)
+        try:
+            for payload in payloads:
+                channel.sendall(payload)
+        except BaseException:  # the header is out: only the end of this process tells the judge
+            try:
+                traceback.print_exc()
+            finally:
+                os._exit(1)
 
 
 def _check_worker(settings: Settings) -> Any:
@@ -151,7 +157,10 @@ class Worker:
         self._guard = Guard([sys.modules[name] for name in _judge_modules()])
 
     def answer(self, request: Request) -> tuple[Reply, Iterable[memoryview]]:
-        """Do what a request asks; an exception on the way becomes Failed, its traceback logged."""
+        """Do what a request asks; an exception on the way becomes Failed, its traceback logged.
+
+        The parts that follow a reply are made while they are sent.
+        """
         try:
             match request:
                 case Load():

@@ -81,8 +81,8 @@ _OPTIONS = (
         default=Limits.run,
         callback=_finite,
         metavar="SECONDS",
-        help="Limit for the timed run of a case; compiling and importing have their own. "
-        "Default: 300.",
+        help="Limit for the timed run of a case; compiling and importing have their own, and so "
+        "have all cases together. Default: 300.",
     ),
     click.option(
         "--baseline",
