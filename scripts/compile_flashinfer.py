@@ -22,6 +22,7 @@ import sys
 import time
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -81,11 +82,12 @@ def compile_used(jobs: int, folder: Path | None) -> Path:
     whole = gen_gdn_prefill_sm90_module()
     spec = replace(whole, sources=used(whole.sources))
     spec.write_ninja()
-    ninja = ["ninja", "-f", str(spec.ninja_path)]
-    rule = [*ninja, "-t", "targets", "rule", "cuda_compile"]
-    objects = subprocess.run(rule, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
-    subprocess.run([*ninja, "-j", str(jobs), *objects], check=True)
-    library = spec.aot_path if folder is None else folder / spec.aot_path.name
+    # in that folder, where ninja then keeps what it has built
+    ninja = partial(subprocess.run, check=True, cwd=spec.build_dir)
+    rule = ["ninja", "-t", "targets", "rule", "cuda_compile"]
+    objects = ninja(rule, stdout=subprocess.PIPE, text=True).stdout.split()
+    ninja(["ninja", "-j", str(jobs), *objects])
+    library = (spec.aot_path if folder is None else folder / spec.aot_path.name).resolve()
     library.parent.mkdir(parents=True, exist_ok=True)
     unfinished = library.with_suffix(".unfinished")
     # lazy: what is undefined matters where it is called, not when the library is loaded
