@@ -63,7 +63,9 @@ def with_blocks(document: str, material: Material) -> str:
 
 
 @click.command()
-@click.argument("records", type=click.Path(file_okay=False, path_type=Path), default=RECORDS)
+@click.argument(
+    "records", type=click.Path(exists=True, file_okay=False, path_type=Path), default=RECORDS
+)
 @click.option("--page", type=click.Path(path_type=Path), default=PAGE)
 def main(records: Path, page: Path) -> None:
     """Write the page's blocks; the module's docstring says from what."""

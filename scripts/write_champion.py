@@ -22,6 +22,10 @@ import click
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from scripts.extras import require  # noqa: E402
+
+require("matplotlib", "profile")
+
 from scripts import markdown  # noqa: E402
 from scripts.champion.goals import goals  # noqa: E402
 from scripts.champion.material import Material  # noqa: E402
@@ -60,7 +64,9 @@ def remarks(raw: Raw) -> Iterator[str]:
 
 
 @click.command()
-@click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=FOLDER)
+@click.argument(
+    "folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=FOLDER
+)
 @click.option("--ladder", type=click.Path(path_type=Path), default=LADDER)
 @click.option("--page", type=click.Path(path_type=Path), default=PAGE)
 @click.option("--pictures", type=click.Path(path_type=Path), default=PICTURES)

@@ -25,6 +25,10 @@ import click
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from scripts.extras import require  # noqa: E402
+
+require("matplotlib", "profile")
+
 from scripts import markdown  # noqa: E402
 from scripts.goal import unmet  # noqa: E402
 from scripts.ladder.goals import goals  # noqa: E402
@@ -78,7 +82,9 @@ def remarks(material: Material) -> Iterator[str]:
 
 
 @click.command()
-@click.argument("records", type=click.Path(file_okay=False, path_type=Path), default=RECORDS)
+@click.argument(
+    "records", type=click.Path(exists=True, file_okay=False, path_type=Path), default=RECORDS
+)
 @click.option("--profiles", type=click.Path(path_type=Path), default=PROFILES)
 @click.option("--check", type=click.Path(path_type=Path), default=CHECK)
 @click.option("--page", type=click.Path(path_type=Path), default=PAGE)
