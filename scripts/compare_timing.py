@@ -75,7 +75,7 @@ def main(submission: Path, names: tuple[str, ...], rounds: int, csv_path: Path |
     try:
         device = choose_device("cuda")
     except DeviceError:
-        raise click.ClickException("needs a CUDA device; there is none here") from None
+        raise click.UsageError("needs a CUDA device; there is none here") from None
     kernels = compile_judge_kernels()
     cases = [case for case in load_suite(PUBLIC).cases if not names or case.name in names]
     os.environ["TILELANG_CACHE_DIR"] = str(judge_kernels())

@@ -55,7 +55,7 @@ def main(submission: tuple[Path, ...], seeds: int, jobs: int, csv_path: Path) ->
     try:
         choose_device("cuda")
     except DeviceError:
-        raise click.ClickException("needs a CUDA device; there is none here") from None
+        raise click.UsageError("needs a CUDA device; there is none here") from None
     compile_judge_kernels()
     tasks = [
         (path, suite, case, seeds)

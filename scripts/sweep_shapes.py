@@ -98,7 +98,7 @@ def main(
     try:
         device = choose_device("cuda")
     except DeviceError:
-        raise click.ClickException("needs a CUDA device; there is none here") from None
+        raise click.UsageError("needs a CUDA device; there is none here") from None
     with tempfile.TemporaryDirectory() as folder:
         found = [find_submission(path) for path in (submission, *against)]
         preprocess = ready_to_call([one.digest for one in found], Path(folder), device)

@@ -75,7 +75,7 @@ def main(
         try:
             device = choose_device("cuda")
         except DeviceError:
-            raise click.ClickException("needs a CUDA device; there is none here") from None
+            raise click.UsageError("needs a CUDA device; there is none here") from None
         cases = [case for case in public if not names or case.name in names]
         digests = [find_submission(path).digest for path in paths.values()]
         preprocess = ready_to_call(digests, Path(folder) / "cache", device)
