@@ -35,6 +35,7 @@ from judge.child.protocol import (
     encode,
     message_length,
 )
+from judge.child.seed_slot import new_slot
 from judge.child.variables import child_variables, followed_by_profiler
 from judge.profiles import TARGET, DeviceProfile
 from judge.sandbox.accounts import Account, take_account
@@ -57,9 +58,11 @@ _ROOT = Path(__file__).resolve().parents[2]
 _START = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
     "from judge.sandbox.confine import confine; confine(sys.argv.pop()); "
-    "from judge.child.worker import main; main(int(sys.argv[2]), sys.argv[3])"
+    "from judge.child.worker import main; main(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])"
 )
 _POLL_S = 0.05
+_LOOKS = 1000  # at the slot, before other things are looked at: about 0.1 ms
+_PAUSE_S = 0.001
 _EXIT_WAIT_S = 2.0
 _KILL_WAIT_S = 10.0
 _PROFILED_EXIT_WAIT_S = 60.0
@@ -166,21 +169,22 @@ class Child:
             if self._adopts:
                 adopt_orphans()
             self._channel, theirs = socket.socketpair()
+            self._slot, slot_fd = new_slot()
             read_fd, write_fd = os.pipe()
             self._log_thread = log.drain(read_fd)
-            with theirs:
+            with theirs, os.fdopen(slot_fd, "rb"):
                 try:
                     self._process = subprocess.Popen(
                         [
                             *(*prefix, sys.executable, "-P", "-u", "-c", _START),
-                            *(str(_ROOT), str(theirs.fileno())),
+                            *(str(_ROOT), str(theirs.fileno()), str(slot_fd)),
                             msgspec.json.encode(settings).decode(),
                             confinement_json(self._confinement(options)),
                         ],
                         stdin=subprocess.DEVNULL,
                         stdout=write_fd,
                         stderr=write_fd,
-                        pass_fds=(theirs.fileno(),),
+                        pass_fds=(theirs.fileno(), slot_fd),
                         cwd=self._folder,
                         env=environment,
                         start_new_session=True,
@@ -204,9 +208,14 @@ class Child:
 
     def ask(self, request: Request, limit_s: float) -> Reply:
         """Send a request and wait for its reply. Raises ChildError, ProtocolError."""
+        deadline = time.monotonic() + limit_s
+        self.send(request, limit_s)
+        return self.reply(deadline - time.monotonic())
+
+    def send(self, request: Request, limit_s: float) -> None:
+        """Send a request whose `reply` is read later. Raises ChildError."""
         if limit_s <= 0:
             raise ChildTimeout("no answer in time")
-        deadline = time.monotonic() + limit_s
         try:
             self._channel.settimeout(limit_s)
             self._channel.sendall(encode(request))
@@ -216,7 +225,26 @@ class Child:
             raise self._death() from None
         finally:
             self._channel.setblocking(False)
-        return self.reply(deadline - time.monotonic())
+
+    def await_rehearsal(self, limit_s: float) -> None:
+        """Wait until the child has rehearsed its call and waits for a seed.
+
+        Returns too where it answers or ends instead, of which `reply` tells. Keeps the core busy,
+        at first at least: the child keeps its own busy meanwhile. Raises ChildTimeout.
+        """
+        start = time.monotonic()
+        while not any(self._slot.is_awaited() for _ in range(_LOOKS)):
+            if self._process.poll() is not None or select.select([self._channel], [], [], 0)[0]:
+                return
+            waited_s = time.monotonic() - start
+            if waited_s > limit_s:
+                raise ChildTimeout("no answer in time")
+            if waited_s > _POLL_S:
+                time.sleep(_PAUSE_S)
+
+    def hand_over(self, seed: int) -> None:
+        """Give the seed to a child that waits for one."""
+        self._slot.hand_over(seed)
 
     def reply(self, limit_s: float) -> Reply:
         """Wait for a reply that needs no request: Ready. Raises as `ask` does."""

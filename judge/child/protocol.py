@@ -7,10 +7,8 @@ computes itself from the request and the case. Nothing that comes from a child i
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import struct
-import time
 
 import msgspec
 
@@ -42,17 +40,15 @@ class Run(msgspec.Struct, tag=True, frozen=True):
     repetitions: int
 
 
-class Warm(msgspec.Struct, tag=True, frozen=True):
-    """Call once with the contents that are there, untimed. Answer: Warmed or Failed."""
-
-
 class Repeat(msgspec.Struct, tag=True, frozen=True):
     """Give the inputs new contents in place, then time one call. Answer: Repeated or Failed.
 
-    seed: the contents follow from it. gate: in place of the case's own, None to keep that.
+    seed: the contents follow from it; None where the child first rehearses the call with the old
+    contents, a few times, and then finds the seed in its slot. gate: in place of the case's own,
+    None to keep that.
     """
 
-    seed: int
+    seed: int | None
     gate: str | None
 
 
@@ -121,10 +117,6 @@ class Called(msgspec.Struct, tag=True, frozen=True):
 
 class Ran(msgspec.Struct, tag=True, frozen=True):
     """All calls returned; the samples follow."""
-
-
-class Warmed(msgspec.Struct, tag=True, frozen=True):
-    """The call returned and the device is idle."""
 
 
 class Repeated(msgspec.Struct, tag=True, frozen=True):
@@ -263,27 +255,13 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
     needs_cuda: bool
 
 
-Request = (
-    Load
-    | Prepare
-    | Call
-    | Run
-    | Warm
-    | Repeat
-    | Collect
-    | Profile
-    | Gauge
-    | Check
-    | Compile
-    | Close
-)
+Request = Load | Prepare | Call | Run | Repeat | Collect | Profile | Gauge | Check | Compile | Close
 Reply = (
     Ready
     | Loaded
     | Prepared
     | Called
     | Ran
-    | Warmed
     | Repeated
     | Collected
     | Profiled
@@ -324,26 +302,13 @@ def decode_reply(body: bytes) -> Reply:
         raise ProtocolError(f"not a reply: {error}") from None
 
 
-def receive_request(channel: socket.socket, awake_s: float = 0.0) -> Request:
-    """The next request, waited for; EOFError where the judge has gone.
-
-    awake_s: for so long the wait keeps the core busy, so that it is neither put to sleep nor given
-    away, and what follows finds its caches warm.
-    """
-    _stay_awake(channel, awake_s)
+def receive_request(channel: socket.socket) -> Request:
+    """The next request, waited for; EOFError where the judge has gone."""
     length = message_length(_receive_exactly(channel, _LENGTH.size))
     return _REQUESTS.decode(_receive_exactly(channel, length))
 
 
 HEADER_BYTES = _LENGTH.size
-
-
-def _stay_awake(channel: socket.socket, awake_s: float) -> None:
-    until = time.monotonic() + awake_s
-    while time.monotonic() < until:
-        with contextlib.suppress(BlockingIOError):
-            channel.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-            return
 
 
 def _receive_exactly(channel: socket.socket, count: int) -> bytes:

@@ -57,13 +57,12 @@ from judge.child.protocol import (
     Reply,
     Request,
     Run,
-    Warm,
-    Warmed,
     encode,
     receive_request,
 )
 from judge.child.renewal import Arguments, Renewal
 from judge.child.results import plain_view, result_problem
+from judge.child.seed_slot import SeedSlot
 from judge.child.snapshot import Snapshot
 from judge.digest import tensor_digest
 from judge.profiles import DeviceProfile
@@ -71,8 +70,8 @@ from judge.sm_budget import enter_budget
 from reference.preprocess import Preprocess, preprocess_for
 
 _PR_SET_PDEATHSIG = 1
-_AWAKE_S = 0.02  # the judge answers a Warmed at once
 _BYTES_AT_ONCE = 1 << 22
+_REHEARSALS = 3  # after one the launch still takes some microseconds longer than in a loop
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -96,28 +95,28 @@ class Settings(msgspec.Struct, frozen=True):
     sms: int | None = None
 
 
-def main(channel_fd: int, settings_json: str) -> None:
+def main(channel_fd: int, slot_fd: int, settings_json: str) -> None:
     """Load what the judge needs, hide it, then serve until Close or the judge's end."""
     _die_with_parent()
     settings = msgspec.json.decode(settings_json, type=Settings)
     channel = socket.socket(fileno=channel_fd)
     torch.set_num_threads(settings.threads)
-    worker = Worker(settings) if settings.profile is None else _check_worker(settings)
+    slot = SeedSlot(slot_fd)
+    os.close(slot_fd)
+    worker = Worker(settings, slot) if settings.profile is None else _check_worker(settings)
     os.environ.update(settings.environment)
     install_lab_modules()
     _hide_judge(settings.judge_root)
     sys.path[:0] = [str(Path(settings.folder) / PACKAGE), settings.folder]
     channel.sendall(encode(Ready()))
-    awake_s = 0.0
     while True:
         try:
-            request = receive_request(channel, awake_s)
+            request = receive_request(channel)
         except EOFError:
             return
         if isinstance(request, Close):
             return
         reply, payloads = worker.answer(request)
-        awake_s = _AWAKE_S if isinstance(reply, Warmed) else 0.0
         channel.sendall(encode(reply))
         try:
             for payload in payloads:
@@ -139,8 +138,9 @@ def _check_worker(settings: Settings) -> Any:
 class Worker:
     """The submission's function, the inputs of the current case and what the calls returned."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, slot: SeedSlot) -> None:
         self._settings = settings
+        self._slot = slot
         self._device = torch.device(settings.device)
         self._held: Held = contextlib.nullcontext
         if settings.sms is not None:
@@ -171,8 +171,6 @@ class Worker:
                     return self._call(), []
                 case Run():
                     return self._run(request)
-                case Warm():
-                    return self._warm(), []
                 case Repeat():
                     return self._repeat(request), []
                 case Collect():
@@ -232,21 +230,16 @@ class Worker:
         samples = torch.tensor(timed.samples_ms, dtype=torch.float64, device="cpu")
         return Ran(), [memoryview(samples.numpy()).cast("B")]
 
-    def _warm(self) -> Warmed:
-        if self._snapshot is None:
-            self._get_ready_to_repeat()
-        self._poison(self._results.pop("returned", None))
-        self._function(*self._renewal.arguments)
-        self._synchronize()
-        return Warmed()
-
     def _repeat(self, request: Repeat) -> Repeated:
         function, arguments = self._function, self._renewal.arguments
         if self._snapshot is None:
             self._get_ready_to_repeat()
         self._poison(self._results.pop("returned", None))
-        self._renewal.set_seed(request.seed)
         problem = ""
+
+        def renew() -> None:
+            self._renewal.set_seed(self._slot.wait() if request.seed is None else request.seed)
+            self._renewal.renew(request.gate)
 
         def keep(result: object) -> None:
             nonlocal problem
@@ -255,10 +248,11 @@ class Worker:
 
         timed = time_call(
             lambda: function(*arguments),
-            lambda: self._renewal.renew(request.gate),
+            renew,
             self._device,
             keep,
             self._held,
+            rehearsals=_REHEARSALS if request.seed is None else 0,
         )
         digest = "" if problem else self._snapshot.digest()
         self._results = {"returned": timed.result, "last": self._snapshot.result}
@@ -292,7 +286,7 @@ class Worker:
         result = self._results[request.which]
         self._synchronize()
         problem = result_problem(result, self._case, self._device)
-        own = [one for one in (self, self._renewal, self._snapshot) if one is not None]
+        own = [self, self._slot, *filter(None, (self._renewal, self._snapshot))]
         collected = Collected(
             problem=problem,
             digests=self._digests(),

@@ -1,11 +1,12 @@
 """The request for a repetition held back until its work is done.
 
 The guard is silenced and the worker's answer method shadowed: the result for the seed is computed
-from inputs of the submission's own making, and only then is the request passed on.
+from inputs of the submission's own making, and only then is the request passed on. On a CPU alone:
+on CUDA most requests say no seed.
 
 Caught as: CHEAT
 Evidence: the judge's clock saw
-Needs: CPU or GPU
+Needs: CPU
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ socket.recv is replaced. When a request with a seed arrives, its inputs are made
 functions and the result is computed; only then does the worker see the request and start its clock.
 
 Caught as: CHEAT
-Needs: CPU or GPU
+Needs: CPU
 """
 
 from __future__ import annotations
