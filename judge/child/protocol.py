@@ -7,8 +7,10 @@ computes itself from the request and the case. Nothing that comes from a child i
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
+import time
 
 import msgspec
 
@@ -302,13 +304,26 @@ def decode_reply(body: bytes) -> Reply:
         raise ProtocolError(f"not a reply: {error}") from None
 
 
-def receive_request(channel: socket.socket) -> Request:
-    """The next request, waited for; EOFError where the judge has gone."""
+def receive_request(channel: socket.socket, awake_s: float = 0.0) -> Request:
+    """The next request, waited for; EOFError where the judge has gone.
+
+    awake_s: for so long the wait keeps the core busy, so that it is neither put to sleep nor given
+    away.
+    """
+    _stay_awake(channel, awake_s)
     length = message_length(_receive_exactly(channel, _LENGTH.size))
     return _REQUESTS.decode(_receive_exactly(channel, length))
 
 
 HEADER_BYTES = _LENGTH.size
+
+
+def _stay_awake(channel: socket.socket, awake_s: float) -> None:
+    until = time.monotonic() + awake_s
+    while time.monotonic() < until:
+        with contextlib.suppress(BlockingIOError):
+            channel.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+            return
 
 
 def _receive_exactly(channel: socket.socket, count: int) -> bytes:

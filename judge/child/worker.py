@@ -71,6 +71,7 @@ from reference.preprocess import Preprocess, preprocess_for
 
 _PR_SET_PDEATHSIG = 1
 _BYTES_AT_ONCE = 1 << 22
+_AWAKE_S = 0.002  # most repetitions are asked for at once
 _REHEARSALS = 3  # after one the launch still takes some microseconds longer than in a loop
 
 
@@ -109,14 +110,16 @@ def main(channel_fd: int, slot_fd: int, settings_json: str) -> None:
     _hide_judge(settings.judge_root)
     sys.path[:0] = [str(Path(settings.folder) / PACKAGE), settings.folder]
     channel.sendall(encode(Ready()))
+    awake_s = 0.0
     while True:
         try:
-            request = receive_request(channel)
+            request = receive_request(channel, awake_s)
         except EOFError:
             return
         if isinstance(request, Close):
             return
         reply, payloads = worker.answer(request)
+        awake_s = _AWAKE_S if isinstance(reply, Repeated) else 0.0
         channel.sendall(encode(reply))
         try:
             for payload in payloads:
@@ -238,13 +241,16 @@ class Worker:
         problem = ""
 
         def renew() -> None:
-            self._renewal.set_seed(self._slot.wait() if request.seed is None else request.seed)
-            self._renewal.renew(request.gate)
+            seed = self._slot.wait() if request.seed is None else request.seed
+            with _no_modes():
+                self._renewal.set_seed(seed)
+                self._renewal.renew(request.gate)
 
         def keep(result: object) -> None:
             nonlocal problem
-            problem = result_problem(result, self._case, self._device)
-            problem = problem or self._snapshot.copy(result)
+            with _no_modes():
+                problem = result_problem(result, self._case, self._device)
+                problem = problem or self._snapshot.copy(result)
 
         timed = time_call(
             lambda: function(*arguments),
@@ -254,7 +260,8 @@ class Worker:
             self._held,
             rehearsals=_REHEARSALS if request.seed is None else 0,
         )
-        digest = "" if problem else self._snapshot.digest()
+        with _no_modes():
+            digest = "" if problem else self._snapshot.digest()
         self._results = {"returned": timed.result, "last": self._snapshot.result}
         return Repeated(timed.milliseconds, timed.busy_us, problem, digest)
 
@@ -318,6 +325,10 @@ class Worker:
     def _synchronize(self) -> None:
         if self._device.type == "cuda":
             torch.cuda.synchronize()
+
+
+# A default device, for one, is a mode that slows each of PyTorch's functions down.
+_no_modes = torch._C.DisableTorchFunction
 
 
 class _CountedLaunches:
