@@ -16,8 +16,8 @@ class Step:
     """One repetition to ask for.
 
     timed: whether it counts. answer: what its result is compared with at once. late: whether its
-    result is fetched and may be compared when the run is over. rehearsed: whether, on CUDA, calls
-    with the old contents come first. paired: whether a repetition of the null submission does.
+    result is fetched and may be compared when the run is over. rehearsed: whether, on CUDA, a call
+    with the old contents comes first. paired: whether a repetition of the null submission does.
     """
 
     label: str

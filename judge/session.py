@@ -161,7 +161,7 @@ class Session:
         with self._no_trial():
             trial = self._trial(Outcome())
             trial.ask(Run(count.warmup, count.repetitions), Ran, "run", self._limits.run)
-            data = trial.read_bytes(8 * count.repetitions, "run")
+            data = trial.take(8 * count.repetitions)
             return list(struct.unpack(f"={count.repetitions}d", data))
 
     def gauge(self) -> Gauged:

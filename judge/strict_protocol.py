@@ -32,10 +32,10 @@ class Terms:
 
     floor_ms: the least that a call can take on this device. quiet_ms: what a repetition of the null
     submission takes beside its call while no submission has run. None where they are not known.
-    rehearsed: whether calls with the old contents come before each but the warm-ups and those that
-    follow a slow one: on CUDA, where a launch would else be timed with cold caches, tens of
-    microseconds later than in the lab's loop. The seed of the new contents is handed over when
-    those calls have ended; then the judge's clock starts.
+    rehearsed: whether a call with the old contents comes before each but the warm-ups and those
+    that follow a slow one: on CUDA, where a launch would else be timed with cold caches, tens of
+    microseconds later than in the lab's loop. The seed of the new contents is handed over when that
+    call has ended; then the judge's clock starts.
     beside: called before every timed repetition, so that something else is timed in turns with it.
     """
 

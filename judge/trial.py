@@ -84,10 +84,10 @@ class TrialOver(Exception):
 class Trial:
     """Asks a child for the steps of one case. Every method raises TrialOver where one fails.
 
-    progress is told the phase that begins. answered_s: seconds from sending the last request, or
-    from handing over its seed, to having its reply, by the judge's clock. asked_s: with what came
-    before the seed. forbidden: modules that the child has loaded against the rules, as far as it
-    was seen when results were collected.
+    progress is told the phase that begins. answered_s: seconds from sending the last request, for a
+    repetition from handing over its seed, to having its reply, by the judge's clock. asked_s: with
+    what came before the seed. forbidden: modules that the child has loaded against the rules, as
+    far as it was seen when results were collected.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Trial:
         """Send a request; its reply, if it is of the wanted type.
 
         limit_s: of the phase. left_s: what is left of it, where earlier requests took a part.
-        seed: handed over when the child has rehearsed; None where it rehearses nothing.
+        seed: for a repetition, handed over when the child waits for it.
         """
         self._show(phase)
         with self.phase(phase, limit_s):
@@ -121,7 +121,7 @@ class Trial:
             asked = start = time.perf_counter()
             self._child.send(request, left_s)
             if seed is not None:
-                self._child.await_rehearsal(left_s)
+                self._child.wait_until_seed_is_awaited(left_s)
                 start = time.perf_counter()
                 self._child.hand_over(seed)
             reply = self._child.reply(left_s - (start - asked))
@@ -139,13 +139,8 @@ class Trial:
         *,
         rehearsed: bool,
     ) -> Repeated:
-        """Ask for one repetition with the contents of a seed, as Repeat says.
-
-        rehearsed: the child learns the seed when it has called with the old contents.
-        """
-        if not rehearsed:
-            return self.ask(Repeat(seed, gate), Repeated, phase, limit_s, left_s)
-        return self.ask(Repeat(None, gate), Repeated, phase, limit_s, left_s, seed)
+        """Ask for one repetition with the contents of a seed, as Repeat says."""
+        return self.ask(Repeat(gate, rehearsed), Repeated, phase, limit_s, left_s, seed)
 
     def accept(self, reply: Reply, wanted: type[Reply], phase: str) -> Reply:
         """The reply, if it is of the wanted type."""
@@ -161,10 +156,10 @@ class Trial:
         """Stop all that the child runs, or let it go on."""
         self._child.pause(paused)
 
-    def read_bytes(self, count: int, phase: str) -> memoryview:
-        """Raw bytes that follow a reply."""
-        with self.guarded(phase, self.limits.collect):
-            return self._child.read_bytes(count, self.limits.collect)
+    def take(self, size: int) -> memoryview:
+        """The bytes that belong to the last reply, `size` of them."""
+        (data,) = self._child.take([size])
+        return data
 
     def collect(
         self,
@@ -193,7 +188,7 @@ class Trial:
         if collected.problem:
             raise TrialOver(Verdict.BAD_RESULT, f"{label}: {collected.problem}")
         with self.phase("collect", limit_s):
-            output, state = (self._child.read_bytes(size, limit_s) for size in result_sizes(case))
+            output, state = self._child.take(result_sizes(case))
         return Fetched(output, state, collected.digests)
 
     def compare(

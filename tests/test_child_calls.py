@@ -58,9 +58,9 @@ def test_garbage_is_looked_for_again_after_a_call_that_fails(collecting: None) -
     assert gc.isenabled()
 
 
-def test_rehearsals_are_whole_calls_before_the_renewal(collecting: None) -> None:
+def test_a_rehearsal_is_a_whole_call_before_the_renewal(collecting: None) -> None:
     seen: list[str] = []
-    results = iter(["first", "second", "timed"])
+    results = iter(["rehearsal", "timed"])
 
     def call() -> str:
         seen.append("call")
@@ -71,10 +71,9 @@ def test_rehearsals_are_whole_calls_before_the_renewal(collecting: None) -> None
         seen.append("hold")
         yield
 
-    timed = time_call(call, lambda: seen.append("renew"), CPU, seen.append, held, rehearsals=2)
+    timed = time_call(call, lambda: seen.append("renew"), CPU, seen.append, held, rehearsed=True)
     assert timed.result == "timed"
-    rehearsals = ["hold", "call", "first", "hold", "call", "second"]
-    assert seen == [*rehearsals, "renew", "hold", "call", "timed"]
+    assert seen == ["hold", "call", "rehearsal", "renew", "hold", "call", "timed"]
 
 
 def test_results_are_copied_behind_the_stop_event_before_anything_waits(

@@ -11,11 +11,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
 from judge.caches import (
     TARGET_VARIABLES,
@@ -35,7 +35,7 @@ from judge.child.protocol import (
     encode,
     message_length,
 )
-from judge.child.seed_slot import new_slot
+from judge.child.shared_memory import ResultArea, SeedSlot, new_shared_memory
 from judge.child.variables import child_variables, followed_by_profiler
 from judge.profiles import TARGET, DeviceProfile
 from judge.sandbox.accounts import Account, take_account
@@ -169,22 +169,23 @@ class Child:
             if self._adopts:
                 adopt_orphans()
             self._channel, theirs = socket.socketpair()
-            self._slot, slot_fd = new_slot()
+            self._memory = new_shared_memory()
+            self._slot, self._area = SeedSlot(self._memory), ResultArea(self._memory)
             read_fd, write_fd = os.pipe()
             self._log_thread = log.drain(read_fd)
-            with theirs, os.fdopen(slot_fd, "rb"):
+            with theirs:
                 try:
                     self._process = subprocess.Popen(
                         [
                             *(*prefix, sys.executable, "-P", "-u", "-c", _START),
-                            *(str(_ROOT), str(theirs.fileno()), str(slot_fd)),
+                            *(str(_ROOT), str(theirs.fileno()), str(self._memory)),
                             msgspec.json.encode(settings).decode(),
                             confinement_json(self._confinement(options)),
                         ],
                         stdin=subprocess.DEVNULL,
                         stdout=write_fd,
                         stderr=write_fd,
-                        pass_fds=(theirs.fileno(), slot_fd),
+                        pass_fds=(theirs.fileno(), self._memory),
                         cwd=self._folder,
                         env=environment,
                         start_new_session=True,
@@ -226,8 +227,8 @@ class Child:
         finally:
             self._channel.setblocking(False)
 
-    def await_rehearsal(self, limit_s: float) -> None:
-        """Wait until the child has rehearsed its call and waits for a seed.
+    def wait_until_seed_is_awaited(self, limit_s: float) -> None:
+        """Wait until the child has done what comes before a repetition, and waits for its seed.
 
         Returns too where it answers or ends instead, of which `reply` tells. Keeps the core busy,
         at first at least: the child keeps its own busy meanwhile. Raises ChildTimeout.
@@ -252,9 +253,9 @@ class Child:
         length = message_length(self._read(HEADER_BYTES, deadline))
         return decode_reply(self._read(length, deadline))
 
-    def read_bytes(self, count: int, limit_s: float) -> memoryview:
-        """Read exactly `count` raw bytes that follow a reply. Raises ChildError."""
-        return self._read(count, time.monotonic() + limit_s)
+    def take(self, sizes: Sequence[int]) -> list[memoryview]:
+        """Copies of the bytes that belong to the last reply, of these numbers of bytes."""
+        return self._area.take(sizes)
 
     def pause(self, paused: bool) -> None:
         """Stop all that the child runs, or let it go on."""
@@ -300,6 +301,7 @@ class Child:
             # an earlier child may have made this process adopt bubblewrap's own too
             reap(self._orphans() | adopted_from(self._process.pid))
             self._channel.close()
+            os.close(self._memory)
             self._log_thread.join(_EXIT_WAIT_S)
         if not ended:
             return
@@ -371,8 +373,7 @@ class Child:
             signal_all(self._processes, signal.SIGKILL)
 
     def _read(self, count: int, deadline: float) -> memoryview:
-        # not a bytearray, which would be filled with zeros first: as long again for a large result
-        view = memoryview(np.empty(count, np.uint8))
+        view = memoryview(bytearray(count))
         position = 0
         while position < count:
             if time.monotonic() > deadline:

@@ -6,30 +6,40 @@ the seed and starts its clock.
 
 Caught as: CHEAT
 Evidence: the judge's clock saw
-Needs: GPU
+Needs: CPU or GPU
 """
 
 from __future__ import annotations
 
 from types import SimpleNamespace
+from typing import Any
 
 import torch
 from right import gdn_prefill_forward as right
 from tools import Argument, Result, silenced_worker
 
 _server = silenced_worker()
-_slot = _server._slot
+_repeat, _wait = _server._repeat, _server._slot.wait
 _ready: list[Result] = []
+_gate: str | None = None
 
 
-def _wait() -> int:
-    seed = _slot.wait()
-    generator = torch.Generator(device=_server._device).manual_seed(seed)
-    _ready[:] = [right(*_server._draw_arguments(_server._case, generator))]
+def _repeat_and_note(request: Any) -> Any:
+    global _gate
+    _gate = request.gate
+    return _repeat(request)
+
+
+def _wait_and_work() -> int:
+    seed = _wait()
+    if _gate is None:
+        generator = torch.Generator(device=_server._device).manual_seed(seed)
+        _ready[:] = [right(*_server._draw_arguments(_server._case, generator))]
     return seed
 
 
-_server._slot = SimpleNamespace(wait=_wait)
+_server._repeat = _repeat_and_note
+_server._slot = SimpleNamespace(wait=_wait_and_work)
 
 
 def gdn_prefill_forward(*arguments: Argument) -> Result:

@@ -1,16 +1,19 @@
-"""A seed handed over between two calls, and what a child does that never waits for it."""
+"""Seeds and results in memory that judge and child share, and a child that waits for no seed."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import torch
 
 from judge.child.log import ChildLog
-from judge.child.seed_slot import SeedSlot, new_slot
+from judge.child.shared_memory import ResultArea, SeedSlot, new_shared_memory
 from judge.record import CaseResult
 from judge.repetitions import Repetitions
 from judge.strict_protocol import Terms
@@ -27,7 +30,6 @@ from tests.trial import (
     write_submission,
 )
 
-REHEARSALS = 3
 REPETITIONS = 6
 COUNT = Repetitions(warmup=1, repetitions=REPETITIONS)
 COUNTED = """
@@ -47,10 +49,15 @@ def all_rehearsed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("judge.strict_protocol._SLOW_MS", 1e9)
 
 
-def test_seeds_of_all_sizes_arrive_and_only_while_one_is_awaited() -> None:
-    judge, descriptor = new_slot()
-    child = SeedSlot(descriptor)
+@pytest.fixture
+def descriptor() -> Iterator[int]:
+    descriptor = new_shared_memory()
+    yield descriptor
     os.close(descriptor)
+
+
+def test_seeds_of_all_sizes_arrive_and_only_while_one_is_awaited(descriptor: int) -> None:
+    judge, child = SeedSlot(descriptor), SeedSlot(descriptor)
     with ThreadPoolExecutor(1) as other:
         for seed in (0, 1, 2**63 - 1, 0, 7):
             assert not judge.is_awaited()
@@ -61,13 +68,26 @@ def test_seeds_of_all_sizes_arrive_and_only_while_one_is_awaited() -> None:
             assert waiting.result(10) == seed
 
 
-def test_a_child_cannot_take_the_memory_away_from_the_judge() -> None:
-    judge, descriptor = new_slot()
-    for size in (0, 2**20):
+def test_results_arrive_whatever_came_before_and_stay_as_they_were_taken(descriptor: int) -> None:
+    judge, child = ResultArea(descriptor), ResultArea(descriptor)
+    for rows in (3, 1000, 2):  # the memory is mapped anew for the larger one alone
+        output = torch.arange(rows * 128).bfloat16().view(rows, 128)
+        state = torch.full((1, 5), 0.1)
+        child.put([output, state])
+        taken, taken_state = judge.take([output.nbytes, state.nbytes])
+        child.put([torch.zeros_like(output), state])
+        assert torch.equal(torch.frombuffer(taken, dtype=torch.bfloat16), output.view(-1))
+        assert torch.equal(torch.frombuffer(taken_state, dtype=torch.float32), state.view(-1))
+
+
+def test_a_child_cannot_take_the_memory_away_from_the_judge(descriptor: int) -> None:
+    size = os.fstat(descriptor).st_size
+    for changed in (0, 1, 2 * size):
         with pytest.raises(PermissionError):
-            os.ftruncate(descriptor, size)
-    os.close(descriptor)
-    assert not judge.is_awaited()
+            os.ftruncate(descriptor, changed)
+    with pytest.raises(PermissionError):
+        fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+    assert os.fstat(descriptor).st_size == size
 
 
 def judged(tmp_path: Path, what: str, limits: Limits = Limits()) -> tuple[CaseResult, str]:  # noqa: B008
@@ -92,13 +112,10 @@ def test_a_rehearsal_has_the_contents_of_the_call_before(tmp_path: Path) -> None
     assert result.verdict is Verdict.PASS, result.detail
     sums = re.findall(r"sum (\S+)", printed)
     untimed, *others = sums
-    assert len(sums) == 1 + COUNT.warmup + (1 + REHEARSALS) * (
-        REPETITIONS + 1
-    )  # one more under another gate
+    assert len(sums) == 1 + COUNT.warmup + 2 * (REPETITIONS + 1)  # one more under another gate
     warm_up, *turns = others
-    timed = turns[REHEARSALS :: 1 + REHEARSALS]
-    for n in range(REHEARSALS):
-        assert turns[n :: 1 + REHEARSALS] == [warm_up, *timed[:-1]]
+    rehearsals, timed = turns[0::2], turns[1::2]
+    assert rehearsals == [warm_up, *timed[:-1]]
     assert len({warm_up, *timed}) == 1 + REPETITIONS + 1
     assert untimed in timed  # audited at the run's own seed once more
 
