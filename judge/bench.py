@@ -208,7 +208,7 @@ class Bench:
         floor = floor_ms(case, self._ceilings) if self._ceilings else None
         kind = self._plan.device.type
         quiet_ms = self._quiet_ms.get(case.name)
-        return Terms(self._null, ALLOWANCES[kind], floor, quiet_ms, warm=kind == "cuda")
+        return Terms(self._null, ALLOWANCES[kind], floor, quiet_ms, rehearsed=kind == "cuda")
 
     def measure_quiet_machine(self) -> str:
         """Run the null submission alone, once, before any submission has been loaded.

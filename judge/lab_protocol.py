@@ -28,7 +28,7 @@ def run_lab_protocol(
     start = time.monotonic()
     trial.ask(Run(repetitions.warmup, repetitions.repetitions), Ran, "run", limit_s)
     wall_ms = (time.monotonic() - start) * 1e3
-    data = trial.read_bytes(8 * repetitions.repetitions, "run")
+    data = trial.take(8 * repetitions.repetitions)
     if case.timed:
         samples = list(struct.unpack(f"={repetitions.repetitions}d", data))
         timing = usable_timing(samples)

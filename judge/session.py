@@ -26,12 +26,8 @@ from judge.child.protocol import (
     ProtocolError,
     Ran,
     Ready,
-    Repeat,
-    Repeated,
     Reply,
     Run,
-    Warm,
-    Warmed,
 )
 from judge.lab_protocol import run_lab_protocol
 from judge.record import CaseResult
@@ -150,14 +146,14 @@ class Session:
     def repeat(self) -> Repetition:
         """One repetition with fresh contents, whose result nobody looks at. Raises ChildError.
 
-        On CUDA a call with the old contents comes first, as in a submission's repetitions.
+        On CUDA it is rehearsed, as a submission's are.
         """
         with self._no_trial():
             trial = self._trial(Outcome())
-            if self._options.device != "cpu":
-                trial.ask(Warm(), Warmed, "run beside", self._limits.run)
-            request = Repeat(fresh_seed(), None)
-            reply = trial.ask(request, Repeated, "run beside", self._limits.run)
+            on_cuda = self._options.device != "cpu"
+            reply = trial.repeat(
+                *(fresh_seed(), None, "run beside", self._limits.run), rehearsed=on_cuda
+            )
             return repetition_of(trial, reply)
 
     def run(self, count: Repetitions) -> list[float]:
@@ -165,7 +161,7 @@ class Session:
         with self._no_trial():
             trial = self._trial(Outcome())
             trial.ask(Run(count.warmup, count.repetitions), Ran, "run", self._limits.run)
-            data = trial.read_bytes(8 * count.repetitions, "run")
+            data = trial.take(8 * count.repetitions)
             return list(struct.unpack(f"={count.repetitions}d", data))
 
     def gauge(self) -> Gauged:

@@ -9,7 +9,7 @@ from typing import Protocol as Interface
 
 from judge.audit import Answers
 from judge.case import Case
-from judge.child.protocol import Repeat, Repeated, Warm, Warmed
+from judge.child.protocol import Repeated
 from judge.late_audit import LateAudits
 from judge.record import Audit
 from judge.repetitions import Repetitions
@@ -32,10 +32,10 @@ class Terms:
 
     floor_ms: the least that a call can take on this device. quiet_ms: what a repetition of the null
     submission takes beside its call while no submission has run. None where they are not known.
-    warm: whether a call with the old contents comes before each but the warm-ups and those that
-    follow a slow one: on CUDA, where a launch would else be timed with cold caches, tens of
-    microseconds later than in the lab's loop. The seed of the new contents is sent when that call
-    has ended; then the judge's clock starts.
+    rehearsed: whether a call with the old contents comes before each but the warm-ups and those
+    that follow a slow one: on CUDA, where a launch would else be timed with cold caches, tens of
+    microseconds later than in the lab's loop. The seed of the new contents is handed over when that
+    call has ended; then the judge's clock starts.
     beside: called before every timed repetition, so that something else is timed in turns with it.
     """
 
@@ -43,12 +43,12 @@ class Terms:
     allowance: Allowance
     floor_ms: float | None = None
     quiet_ms: float | None = None
-    warm: bool = False
+    rehearsed: bool = False
     beside: Callable[[], None] | None = None
 
 
 _SLOW_MS = 2.0
-"""Calls that take longer need none before them that warms the caches; the last claim tells."""
+"""Calls that take longer need no rehearsal; the last claim tells."""
 
 
 def run_strict_protocol(
@@ -75,12 +75,10 @@ def run_strict_protocol(
             terms.beside()
         null = _null_repetition(trial, terms) if step.paired else None
         is_slow = bool(seen) and seen[-1].claimed_ms > _SLOW_MS
-        if step.warm and not is_slow and terms is not None and terms.warm:
-            trial.ask(Warm(), Warmed, "run", limit_s, left_s=limit_s - spent_s)
-            spent_s += trial.answered_s
-        request = Repeat(step.seed, step.gate)
-        reply = trial.ask(request, Repeated, "run", limit_s, left_s=limit_s - spent_s)
-        spent_s += trial.answered_s
+        rehearsed = step.rehearsed and not is_slow and terms is not None and terms.rehearsed
+        left_s = limit_s - spent_s
+        reply = trial.repeat(step.seed, step.gate, "run", limit_s, left_s, rehearsed=rehearsed)
+        spent_s += trial.asked_s
         if reply.problem:
             raise TrialOver(Verdict.BAD_RESULT, f"{step.label}: {reply.problem}")
         repetition = repetition_of(trial, reply)

@@ -11,7 +11,16 @@ from judge.audit import Answer
 from judge.case import Case
 from judge.checking import Finding, as_tensors, check_result, result_sizes
 from judge.child.process import Child, ChildError, ChildTimeout
-from judge.child.protocol import Collect, Collected, Failed, ProtocolError, Reply, Request
+from judge.child.protocol import (
+    Collect,
+    Collected,
+    Failed,
+    ProtocolError,
+    Repeat,
+    Repeated,
+    Reply,
+    Request,
+)
 from judge.digest import result_digest
 from judge.record import Audit, Timing, Witness
 from judge.text import plain
@@ -75,9 +84,10 @@ class TrialOver(Exception):
 class Trial:
     """Asks a child for the steps of one case. Every method raises TrialOver where one fails.
 
-    progress is told the phase that begins. answered_s: seconds from sending the last request to
-    having its reply, by the judge's clock. forbidden: modules that the child has loaded against the
-    rules, as far as it was seen when results were collected.
+    progress is told the phase that begins. answered_s: seconds from sending the last request, for a
+    repetition from handing over its seed, to having its reply, by the judge's clock. asked_s: with
+    what came before the seed. forbidden: modules that the child has loaded against the rules, as
+    far as it was seen when results were collected.
     """
 
     def __init__(
@@ -85,7 +95,7 @@ class Trial:
     ) -> None:
         self.limits = limits
         self.outcome = outcome
-        self.answered_s = 0.0
+        self.answered_s = self.asked_s = 0.0
         self.forbidden: list[str] = []
         self._child = child
         self._progress = progress
@@ -98,17 +108,39 @@ class Trial:
         phase: str,
         limit_s: float,
         left_s: float | None = None,
+        seed: int | None = None,
     ) -> Reply:
         """Send a request; its reply, if it is of the wanted type.
 
         limit_s: of the phase. left_s: what is left of it, where earlier requests took a part.
+        seed: for a repetition, handed over when the child waits for it.
         """
         self._show(phase)
         with self.phase(phase, limit_s):
-            start = time.perf_counter()
-            reply = self._child.ask(request, limit_s if left_s is None else left_s)
-            self.answered_s = time.perf_counter() - start
+            left_s = limit_s if left_s is None else left_s
+            asked = start = time.perf_counter()
+            self._child.send(request, left_s)
+            if seed is not None:
+                self._child.wait_until_seed_is_awaited(left_s)
+                start = time.perf_counter()
+                self._child.hand_over(seed)
+            reply = self._child.reply(left_s - (start - asked))
+            ended = time.perf_counter()
+            self.answered_s, self.asked_s = ended - start, ended - asked
         return self.accept(reply, wanted, phase)
+
+    def repeat(
+        self,
+        seed: int,
+        gate: str | None,
+        phase: str,
+        limit_s: float,
+        left_s: float | None = None,
+        *,
+        rehearsed: bool,
+    ) -> Repeated:
+        """Ask for one repetition with the contents of a seed, as Repeat says."""
+        return self.ask(Repeat(gate, rehearsed), Repeated, phase, limit_s, left_s, seed)
 
     def accept(self, reply: Reply, wanted: type[Reply], phase: str) -> Reply:
         """The reply, if it is of the wanted type."""
@@ -124,10 +156,10 @@ class Trial:
         """Stop all that the child runs, or let it go on."""
         self._child.pause(paused)
 
-    def read_bytes(self, count: int, phase: str) -> memoryview:
-        """Raw bytes that follow a reply."""
-        with self.guarded(phase, self.limits.collect):
-            return self._child.read_bytes(count, self.limits.collect)
+    def take(self, size: int) -> memoryview:
+        """The bytes that belong to the last reply, `size` of them."""
+        (data,) = self._child.take([size])
+        return data
 
     def collect(
         self,
@@ -156,7 +188,7 @@ class Trial:
         if collected.problem:
             raise TrialOver(Verdict.BAD_RESULT, f"{label}: {collected.problem}")
         with self.phase("collect", limit_s):
-            output, state = (self._child.read_bytes(size, limit_s) for size in result_sizes(case))
+            output, state = self._child.take(result_sizes(case))
         return Fetched(output, state, collected.digests)
 
     def compare(

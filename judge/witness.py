@@ -71,7 +71,8 @@ _FEW = 10
 """Of so few pairs the least unclaimed counts: on a busy CPU a few medians say little."""
 _QUICKER_SHARE = 0.4
 _QUIET_SHARE, _QUIET_MS = 1.25, 0.3
-_LONG_SHARE = 0.01  # of a call, after which the judge's own steps find cold caches
+# Of a call, after which the judge's own steps find cold caches: of unclaimed and of busy time.
+_LONG_SHARE, _LONG_BUSY_SHARE = 0.01, 0.001
 _CLOCK_MARGIN = 1.05  # two clocks, one of them the GPU's
 
 
@@ -149,7 +150,7 @@ def _contradiction(witness: Witness, seen: Sequence[Repetition], allowance: Allo
             f"{claimed}, and {witness.paired_ms:.6g} ms where a submission that does nothing was "
             f"heard just before; at most {slack:.6g} ms lie between honest ones"
         )
-    if witness.busy_us > allowance.busy_us:
+    if witness.busy_us > allowance.busy_us + _LONG_BUSY_SHARE * witness.claimed_ms * 1e3:
         return f"{claimed}; the device was busy for another {witness.busy_us:.6g} us afterwards"
     if witness.floor_ms is not None and witness.claimed_ms < witness.floor_ms:
         return f"{claimed}; this device needs at least {witness.floor_ms:.6g} ms to move its data"

@@ -29,7 +29,7 @@ from judge.session import Session
 from judge.submission import find_submission
 from judge.suites import load_suite
 from judge.trial import Limits
-from judge.verdict import Rules
+from judge.verdict import Rules, Verdict
 from judge.witness import ALLOWANCES
 from tests.adversary_files import COMMON, Entry
 from tests.trial import (
@@ -239,18 +239,21 @@ def _figures(witness: Witness | None) -> dict[str, float | None] | None:
 
 
 def _note(entry: Entry, device: str, trial: Trial) -> None:
-    """Add a line on the first case to the file that GDN_ADVERSARY_RESULTS names, if any."""
+    """Add a line on the first case, or the first that did not pass, to the file that
+    GDN_ADVERSARY_RESULTS names, if any."""
     path = os.environ.get(RESULTS_VARIABLE)
     if not path:
         return
+    failed = (one for one in trial.results if one.verdict is not Verdict.PASS)
+    told = next(failed, trial.results[0])
     name = "CPU" if device == "cpu" else torch.cuda.get_device_name()
     line = {
         "file": entry.name,
         "family": entry.family,
         "trick": entry.trick,
         "expected": f"rules {entry.rules}" if entry.rules else " or ".join(entry.caught_as),
-        "verdict": str(trial.results[0].verdict),
-        "detail": trial.results[0].detail.replace(f"{ROOT}/", ""),
+        "verdict": str(told.verdict),
+        "detail": told.detail.replace(f"{ROOT}/", ""),
         "rules": str(trial.rules[0]),
         "rules_detail": trial.rules[1],
         "witness": [_figures(result.witness) for result in trial.results],

@@ -58,6 +58,24 @@ def test_garbage_is_looked_for_again_after_a_call_that_fails(collecting: None) -
     assert gc.isenabled()
 
 
+def test_a_rehearsal_is_a_whole_call_before_the_renewal(collecting: None) -> None:
+    seen: list[str] = []
+    results = iter(["rehearsal", "timed"])
+
+    def call() -> str:
+        seen.append("call")
+        return next(results)
+
+    @contextmanager
+    def held() -> Iterator[None]:
+        seen.append("hold")
+        yield
+
+    timed = time_call(call, lambda: seen.append("renew"), CPU, seen.append, held, rehearsed=True)
+    assert timed.result == "timed"
+    assert seen == ["hold", "call", "rehearsal", "renew", "hold", "call", "timed"]
+
+
 def test_results_are_copied_behind_the_stop_event_before_anything_waits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -8,26 +8,29 @@ import time
 
 import pytest
 
-from judge.child.protocol import Repeat, Warm, encode, receive_request
+from judge.child.protocol import Call, Repeat, encode, receive_request
 
 
 @pytest.mark.parametrize("awake_s", [0.0, 0.05, 5.0])
-def test_request_is_read_whole_while_awake_and_after(awake_s: float) -> None:
+def test_requests_are_read_whole_while_awake_and_after(awake_s: float) -> None:
     judge, child = socket.socketpair()
+    data = encode(Call()) + encode(Repeat("mixed", True)) + encode(Repeat(None, False))
     with judge, child:
-        late = threading.Timer(0.2, judge.sendall, [encode(Warm()) + encode(Repeat(7, "mixed"))])
+        judge.sendall(data[:9])
+        late = threading.Timer(0.2, judge.sendall, [data[9:]])
         late.start()
-        assert receive_request(child, awake_s) == Warm()
-        assert receive_request(child, awake_s) == Repeat(7, "mixed")
+        assert receive_request(child, awake_s) == Call()
+        assert receive_request(child, awake_s) == Repeat("mixed", True)
+        assert receive_request(child, awake_s) == Repeat(None, False)
 
 
 def test_waiting_awake_takes_the_core_and_ends() -> None:
     judge, child = socket.socketpair()
     with judge, child:
-        late = threading.Timer(0.5, judge.sendall, [encode(Warm())])
+        late = threading.Timer(0.5, judge.sendall, [encode(Call())])
         late.start()
         before = time.thread_time()
-        assert receive_request(child, 0.1) == Warm()
+        assert receive_request(child, 0.1) == Call()
         assert 0.02 < time.thread_time() - before < 0.4
 
 

@@ -13,7 +13,7 @@ from trial import known_answers, put_on_trial, verdict_cases, write_submission
 from judge.audit import Answer, Answers, AuditSeeds
 from judge.case import Case
 from judge.checking import Expected, Finding
-from judge.child.protocol import Repeated, Warmed
+from judge.child.protocol import Repeated
 from judge.digest import folded, tensor_digest
 from judge.floor import Ceilings, floor_ms
 from judge.repetitions import Repetitions
@@ -107,6 +107,8 @@ def evidence_of(timed: Repetition, paired: Repetition | None = None) -> str:
         (Repetition(0.5, 1.59, 5.0), ""),
         (Repetition(0.5, 1.61, 5.0), "claimed 0.5 ms a call; the judge's clock saw 0.11 ms more"),
         (Repetition(0.5, 1.5, 40.0), "claimed 0.5 ms a call; the device was busy for another 35"),
+        (Repetition(100.0, 101.0, 130.0), ""),
+        (Repetition(100.0, 101.0, 140.0), "claimed 100 ms a call; the device was busy for another"),
         (Repetition(0.2, 1.2, 5.0), "claimed 0.2 ms a call; this device needs at least 0.3 ms"),
         (Repetition(2.0, 1.5, 5.0), "claimed 2 ms for a call in a repetition that took 1.5 ms"),
     ],
@@ -312,9 +314,9 @@ def test_what_is_trusted_is_compared_at_its_own_seed_alone() -> None:
     assert [step.answer.seed for step in steps if step.answer is not None] == [42]
 
 
-def test_all_but_the_warm_ups_follow_a_call_with_the_old_contents() -> None:
+def test_all_but_the_warm_ups_are_rehearsed() -> None:
     steps = schedule(timed_case(), Repetitions(10, 100), ANSWERS, ALLOWANCE)
-    assert [step.warm for step in steps] == [False] * 10 + [True] * 101
+    assert [step.rehearsed for step in steps] == [False] * 10 + [True] * 101
 
 
 class Scripted:
@@ -322,18 +324,25 @@ class Scripted:
 
     def __init__(self, claims: Iterator[float]) -> None:
         self.limits, self.outcome = Limits(run=100.0), Outcome()
-        self.answered_s = 0.01
+        self.answered_s, self.asked_s = 0.01, 0.03
         self.asked: list[str] = []
         self.left: list[float] = []
         self._claims = claims
 
-    def ask(
-        self, request: object, wanted: type, phase: str, limit_s: float, left_s: float
-    ) -> Warmed | Repeated:
+    def repeat(
+        self,
+        seed: int,
+        gate: str | None,
+        phase: str,
+        limit_s: float,
+        left_s: float,
+        *,
+        rehearsed: bool,
+    ) -> Repeated:
         assert phase == "run"
-        self.asked.append(type(request).__name__)
+        self.asked.append("rehearsed" if rehearsed else "at once")
         self.left.append(limit_s - left_s)
-        return Warmed() if wanted is Warmed else Repeated(next(self._claims), 5.0, "", "digest")
+        return Repeated(next(self._claims), 5.0, "", "digest")
 
     def pause(self, paused: bool) -> None:
         self.asked.append("stopped" if paused else "going on")
@@ -341,8 +350,15 @@ class Scripted:
     def collect(self, *_: object) -> Finding:
         return Finding(Verdict.PASS, "", [])
 
+
+class ScriptedNull:
+    """Notes its repetitions among what a trial's child is asked for."""
+
+    def __init__(self, asked: list[str]) -> None:
+        self._asked = asked
+
     def repeat(self) -> Repetition:
-        self.asked.append("null")
+        self._asked.append("null")
         return Repetition(0.01, 0.01, 5.0)
 
 
@@ -351,24 +367,23 @@ LENIENT = Allowance(
 )
 
 
-def asked_of(claims: list[float], *, warm: bool) -> Scripted:
+def asked_of(claims: list[float], *, rehearsed: bool) -> Scripted:
     """What a case of two warm-ups and these claims is asked for, one repetition of it paired."""
     trial = Scripted(iter([9.0, 9.0, *claims]))
     trusted = Answers(answer(42))
-    terms = Terms(trial, LENIENT, warm=warm)
+    terms = Terms(ScriptedNull(trial.asked), LENIENT, rehearsed=rehearsed)
     run_strict_protocol(trial, timed_case(), Repetitions(2, len(claims)), trusted, {}, terms)
     return trial
 
 
-def test_a_warming_call_is_asked_for_before_the_seed_and_the_neighbour_before_both() -> None:
-    trial = asked_of([0.5], warm=True)
-    turn = ["stopped", "null", "going on", "Warm", "Repeat"]
-    assert trial.asked == ["Repeat", "Repeat", *turn]
-    assert trial.left == pytest.approx([0.0, 0.01, 0.02, 0.03])  # both count for the limit
+def test_the_neighbour_comes_before_the_rehearsal_whose_time_counts_for_the_limit() -> None:
+    trial = asked_of([0.5], rehearsed=True)
+    assert trial.asked == ["at once", "at once", "stopped", "null", "going on", "rehearsed"]
+    assert trial.left == pytest.approx([0.0, 0.03, 0.06])
 
 
-def test_no_warming_call_on_a_cpu_nor_behind_a_slow_call() -> None:
-    assert "Warm" not in asked_of([0.5] * 3, warm=False).asked
-    asked = [one for one in asked_of([0.5, 2.5, 0.5, 0.5], warm=True).asked if one[0] in "WR"]
-    warmed = ["Warm", "Repeat"]
-    assert asked == ["Repeat", "Repeat", *warmed, *warmed, "Repeat", *warmed]
+def test_nothing_is_rehearsed_on_a_cpu_nor_behind_a_slow_call() -> None:
+    assert "rehearsed" not in asked_of([0.5] * 3, rehearsed=False).asked
+    asked = asked_of([0.5, 2.5, 0.5, 0.5], rehearsed=True).asked
+    turns = [one for one in asked if one in ("rehearsed", "at once")]
+    assert turns == ["at once"] * 2 + ["rehearsed", "rehearsed", "at once", "rehearsed"]

@@ -108,7 +108,7 @@ def terms_for(case: Case, device: str, allowance: Allowance | None = None) -> Te
     floor = None
     if kind.type == "cuda":
         floor = floor_ms(case, known_ceilings(ceilings_folder(), kind))
-    return Terms(null, allowance or ALLOWANCES[kind.type], floor, warm=kind.type == "cuda")
+    return Terms(null, allowance or ALLOWANCES[kind.type], floor, rehearsed=kind.type == "cuda")
 
 
 def new_session(

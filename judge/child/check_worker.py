@@ -66,19 +66,19 @@ class CheckWorker:
         self._compiler: Compiler | None = None
         self._unchecked: list[str] = []
 
-    def answer(self, request: Request) -> tuple[Reply, list[memoryview]]:
+    def answer(self, request: Request) -> Reply:
         """Do what a request asks; an exception on the way becomes Failed, its traceback logged."""
         try:
             match request:
                 case Load():
-                    return self._load(), []
+                    return self._load()
                 case Check():
-                    return self._check(request.case), []
+                    return self._check(request.case)
                 case Compile():
-                    return self._compile(request), []
+                    return self._compile(request)
         except BaseException as error:
             _log(error)
-            return describe(error, "cuda"), []
+            return describe(error, "cuda")
         raise AssertionError(f"unhandled request {request!r}")
 
     def _load(self) -> Loaded | Failed:

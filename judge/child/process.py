@@ -11,11 +11,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
-import numpy as np
 
 from judge.caches import (
     TARGET_VARIABLES,
@@ -35,6 +35,7 @@ from judge.child.protocol import (
     encode,
     message_length,
 )
+from judge.child.shared_memory import ResultArea, SeedSlot, new_shared_memory
 from judge.child.variables import child_variables, followed_by_profiler
 from judge.profiles import TARGET, DeviceProfile
 from judge.sandbox.accounts import Account, take_account
@@ -57,9 +58,11 @@ _ROOT = Path(__file__).resolve().parents[2]
 _START = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
     "from judge.sandbox.confine import confine; confine(sys.argv.pop()); "
-    "from judge.child.worker import main; main(int(sys.argv[2]), sys.argv[3])"
+    "from judge.child.worker import main; main(int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])"
 )
 _POLL_S = 0.05
+_LOOKS = 1000  # at the slot, before other things are looked at: about 0.1 ms
+_PAUSE_S = 0.001
 _EXIT_WAIT_S = 2.0
 _KILL_WAIT_S = 10.0
 _PROFILED_EXIT_WAIT_S = 60.0
@@ -166,6 +169,8 @@ class Child:
             if self._adopts:
                 adopt_orphans()
             self._channel, theirs = socket.socketpair()
+            self._memory = new_shared_memory()
+            self._slot, self._area = SeedSlot(self._memory), ResultArea(self._memory)
             read_fd, write_fd = os.pipe()
             self._log_thread = log.drain(read_fd)
             with theirs:
@@ -173,14 +178,14 @@ class Child:
                     self._process = subprocess.Popen(
                         [
                             *(*prefix, sys.executable, "-P", "-u", "-c", _START),
-                            *(str(_ROOT), str(theirs.fileno())),
+                            *(str(_ROOT), str(theirs.fileno()), str(self._memory)),
                             msgspec.json.encode(settings).decode(),
                             confinement_json(self._confinement(options)),
                         ],
                         stdin=subprocess.DEVNULL,
                         stdout=write_fd,
                         stderr=write_fd,
-                        pass_fds=(theirs.fileno(),),
+                        pass_fds=(theirs.fileno(), self._memory),
                         cwd=self._folder,
                         env=environment,
                         start_new_session=True,
@@ -204,9 +209,14 @@ class Child:
 
     def ask(self, request: Request, limit_s: float) -> Reply:
         """Send a request and wait for its reply. Raises ChildError, ProtocolError."""
+        deadline = time.monotonic() + limit_s
+        self.send(request, limit_s)
+        return self.reply(deadline - time.monotonic())
+
+    def send(self, request: Request, limit_s: float) -> None:
+        """Send a request whose `reply` is read later. Raises ChildError."""
         if limit_s <= 0:
             raise ChildTimeout("no answer in time")
-        deadline = time.monotonic() + limit_s
         try:
             self._channel.settimeout(limit_s)
             self._channel.sendall(encode(request))
@@ -216,7 +226,26 @@ class Child:
             raise self._death() from None
         finally:
             self._channel.setblocking(False)
-        return self.reply(deadline - time.monotonic())
+
+    def wait_until_seed_is_awaited(self, limit_s: float) -> None:
+        """Wait until the child has done what comes before a repetition, and waits for its seed.
+
+        Returns too where it answers or ends instead, of which `reply` tells. Keeps the core busy,
+        at first at least: the child keeps its own busy meanwhile. Raises ChildTimeout.
+        """
+        start = time.monotonic()
+        while not any(self._slot.is_awaited() for _ in range(_LOOKS)):
+            if self._process.poll() is not None or select.select([self._channel], [], [], 0)[0]:
+                return
+            waited_s = time.monotonic() - start
+            if waited_s > limit_s:
+                raise ChildTimeout("no answer in time")
+            if waited_s > _POLL_S:
+                time.sleep(_PAUSE_S)
+
+    def hand_over(self, seed: int) -> None:
+        """Give the seed to a child that waits for one."""
+        self._slot.hand_over(seed)
 
     def reply(self, limit_s: float) -> Reply:
         """Wait for a reply that needs no request: Ready. Raises as `ask` does."""
@@ -224,9 +253,9 @@ class Child:
         length = message_length(self._read(HEADER_BYTES, deadline))
         return decode_reply(self._read(length, deadline))
 
-    def read_bytes(self, count: int, limit_s: float) -> memoryview:
-        """Read exactly `count` raw bytes that follow a reply. Raises ChildError."""
-        return self._read(count, time.monotonic() + limit_s)
+    def take(self, sizes: Sequence[int]) -> list[memoryview]:
+        """Copies of the bytes that belong to the last reply, of these numbers of bytes."""
+        return self._area.take(sizes)
 
     def pause(self, paused: bool) -> None:
         """Stop all that the child runs, or let it go on."""
@@ -272,6 +301,7 @@ class Child:
             # an earlier child may have made this process adopt bubblewrap's own too
             reap(self._orphans() | adopted_from(self._process.pid))
             self._channel.close()
+            os.close(self._memory)
             self._log_thread.join(_EXIT_WAIT_S)
         if not ended:
             return
@@ -343,8 +373,7 @@ class Child:
             signal_all(self._processes, signal.SIGKILL)
 
     def _read(self, count: int, deadline: float) -> memoryview:
-        # not a bytearray, which would be filled with zeros first: as long again for a large result
-        view = memoryview(np.empty(count, np.uint8))
+        view = memoryview(bytearray(count))
         position = 0
         while position < count:
             if time.monotonic() > deadline:

@@ -1,8 +1,8 @@
 """What the judge and a child say to each other over their socket.
 
-A message is a 4-byte big-endian length and that many bytes of JSON, one of the types below.
-`Ran` and a `Collected` that carries tensors are followed by raw bytes whose number the judge
-computes itself from the request and the case. Nothing that comes from a child is ever unpickled.
+A message is a 4-byte big-endian length and that many bytes of JSON, one of the types below. Seeds
+of repetitions, and the bytes that belong to `Ran` and `Collected`, lie in memory that both see
+(shared_memory.py). Nothing that comes from a child is ever unpickled.
 """
 
 from __future__ import annotations
@@ -36,30 +36,28 @@ class Call(msgspec.Struct, tag=True, frozen=True):
 
 
 class Run(msgspec.Struct, tag=True, frozen=True):
-    """Warm up, then time calls. Answer: Ran and `repetitions` float64 milliseconds, or Failed."""
+    """Warm up, then time calls. Answer: Ran with `repetitions` float64 milliseconds, or Failed."""
 
     warmup: int
     repetitions: int
 
 
-class Warm(msgspec.Struct, tag=True, frozen=True):
-    """Call once with the contents that are there, untimed. Answer: Warmed or Failed."""
-
-
 class Repeat(msgspec.Struct, tag=True, frozen=True):
     """Give the inputs new contents in place, then time one call. Answer: Repeated or Failed.
 
-    seed: the contents follow from it. gate: in place of the case's own, None to keep that.
+    The contents follow from a seed, which the child finds in its slot when it asks there for it.
+    gate: in place of the case's own, None to keep that. rehearsed: whether all of it is done once
+    with the old contents before the seed is asked for.
     """
 
-    seed: int
     gate: str | None
+    rehearsed: bool
 
 
 class Collect(msgspec.Struct, tag=True, frozen=True):
     """Hand over what a call returned: the untimed `call`, the `first` or the `last` other one.
 
-    Answer: Collected; where its `problem` is empty, the bytes of output and final_state follow.
+    Answer: Collected; where its `problem` is empty, the bytes of output and final_state with it.
     """
 
     which: str
@@ -120,11 +118,7 @@ class Called(msgspec.Struct, tag=True, frozen=True):
 
 
 class Ran(msgspec.Struct, tag=True, frozen=True):
-    """All calls returned; the samples follow."""
-
-
-class Warmed(msgspec.Struct, tag=True, frozen=True):
-    """The call returned and the device is idle."""
+    """All calls returned; the samples lie in the result area."""
 
 
 class Repeated(msgspec.Struct, tag=True, frozen=True):
@@ -263,27 +257,13 @@ class Failed(msgspec.Struct, tag=True, frozen=True):
     needs_cuda: bool
 
 
-Request = (
-    Load
-    | Prepare
-    | Call
-    | Run
-    | Warm
-    | Repeat
-    | Collect
-    | Profile
-    | Gauge
-    | Check
-    | Compile
-    | Close
-)
+Request = Load | Prepare | Call | Run | Repeat | Collect | Profile | Gauge | Check | Compile | Close
 Reply = (
     Ready
     | Loaded
     | Prepared
     | Called
     | Ran
-    | Warmed
     | Repeated
     | Collected
     | Profiled
@@ -328,7 +308,7 @@ def receive_request(channel: socket.socket, awake_s: float = 0.0) -> Request:
     """The next request, waited for; EOFError where the judge has gone.
 
     awake_s: for so long the wait keeps the core busy, so that it is neither put to sleep nor given
-    away, and what follows finds its caches warm.
+    away.
     """
     _stay_awake(channel, awake_s)
     length = message_length(_receive_exactly(channel, _LENGTH.size))

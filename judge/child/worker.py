@@ -13,8 +13,7 @@ import signal
 import socket
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -57,13 +56,12 @@ from judge.child.protocol import (
     Reply,
     Request,
     Run,
-    Warm,
-    Warmed,
     encode,
     receive_request,
 )
 from judge.child.renewal import Arguments, Renewal
 from judge.child.results import plain_view, result_problem
+from judge.child.shared_memory import ResultArea, SeedSlot
 from judge.child.snapshot import Snapshot
 from judge.digest import tensor_digest
 from judge.profiles import DeviceProfile
@@ -71,8 +69,7 @@ from judge.sm_budget import enter_budget
 from reference.preprocess import Preprocess, preprocess_for
 
 _PR_SET_PDEATHSIG = 1
-_AWAKE_S = 0.02  # the judge answers a Warmed at once
-_BYTES_AT_ONCE = 1 << 22
+_AWAKE_S = 0.002  # most repetitions are asked for at once
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -96,13 +93,13 @@ class Settings(msgspec.Struct, frozen=True):
     sms: int | None = None
 
 
-def main(channel_fd: int, settings_json: str) -> None:
+def main(channel_fd: int, memory_fd: int, settings_json: str) -> None:
     """Load what the judge needs, hide it, then serve until Close or the judge's end."""
     _die_with_parent()
     settings = msgspec.json.decode(settings_json, type=Settings)
     channel = socket.socket(fileno=channel_fd)
     torch.set_num_threads(settings.threads)
-    worker = Worker(settings) if settings.profile is None else _check_worker(settings)
+    worker = Worker(settings, memory_fd) if settings.profile is None else _check_worker(settings)
     os.environ.update(settings.environment)
     install_lab_modules()
     _hide_judge(settings.judge_root)
@@ -116,17 +113,9 @@ def main(channel_fd: int, settings_json: str) -> None:
             return
         if isinstance(request, Close):
             return
-        reply, payloads = worker.answer(request)
-        awake_s = _AWAKE_S if isinstance(reply, Warmed) else 0.0
+        reply = worker.answer(request)
+        awake_s = _AWAKE_S if isinstance(reply, Repeated) else 0.0
         channel.sendall(encode(reply))
-        try:
-            for payload in payloads:
-                channel.sendall(payload)
-        except BaseException:  # the header is out: only the end of this process tells the judge
-            try:
-                traceback.print_exc()
-            finally:
-                os._exit(1)
 
 
 def _check_worker(settings: Settings) -> Any:
@@ -139,8 +128,9 @@ def _check_worker(settings: Settings) -> Any:
 class Worker:
     """The submission's function, the inputs of the current case and what the calls returned."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, memory_fd: int) -> None:
         self._settings = settings
+        self._slot, self._area = SeedSlot(memory_fd), ResultArea(memory_fd)
         self._device = torch.device(settings.device)
         self._held: Held = contextlib.nullcontext
         if settings.sms is not None:
@@ -156,36 +146,31 @@ class Worker:
         self._pinned = contextlib.ExitStack()
         self._guard = Guard([sys.modules[name] for name in _judge_modules()])
 
-    def answer(self, request: Request) -> tuple[Reply, Iterable[memoryview]]:
-        """Do what a request asks; an exception on the way becomes Failed, its traceback logged.
-
-        The parts that follow a reply are made while they are sent.
-        """
+    def answer(self, request: Request) -> Reply:
+        """Do what a request asks; an exception on the way becomes Failed, its traceback logged."""
         try:
             match request:
                 case Load():
-                    return self._load(), []
+                    return self._load()
                 case Prepare():
-                    return self._prepare(request), []
+                    return self._prepare(request)
                 case Call():
-                    return self._call(), []
+                    return self._call()
                 case Run():
                     return self._run(request)
-                case Warm():
-                    return self._warm(), []
                 case Repeat():
-                    return self._repeat(request), []
+                    return self._repeat(request)
                 case Collect():
                     return self._collect(request)
                 case Gauge():
-                    return self._gauge(), []
+                    return self._gauge()
                 case Profile():
-                    return self._profile(request), []
+                    return self._profile(request)
         except BaseException as error:
             with contextlib.suppress(Exception):  # sys.stderr is the submission's to break
                 traceback.print_exc()
                 sys.stderr.flush()
-            return describe(error, self._device.type), []
+            return describe(error, self._device.type)
         raise AssertionError(f"unhandled request {request!r}")
 
     def _load(self) -> Loaded | Failed:
@@ -217,7 +202,7 @@ class Worker:
         self._launches += launches.count
         return Called(self._launches, forbidden_loaded(self._settings.folder))
 
-    def _run(self, request: Run) -> tuple[Ran, list[memoryview]]:
+    def _run(self, request: Run) -> Ran:
         self._results.clear()
         function, arguments = self._function, self._renewal.arguments
         timed: TimedCalls = time_calls(
@@ -229,38 +214,38 @@ class Worker:
         )
         self._synchronize()
         self._results = {"first": timed.first, "last": timed.last}
-        samples = torch.tensor(timed.samples_ms, dtype=torch.float64, device="cpu")
-        return Ran(), [memoryview(samples.numpy()).cast("B")]
-
-    def _warm(self) -> Warmed:
-        if self._snapshot is None:
-            self._get_ready_to_repeat()
-        self._poison(self._results.pop("returned", None))
-        self._function(*self._renewal.arguments)
-        self._synchronize()
-        return Warmed()
+        self._area.put([torch.tensor(timed.samples_ms, dtype=torch.float64, device="cpu")])
+        return Ran()
 
     def _repeat(self, request: Repeat) -> Repeated:
         function, arguments = self._function, self._renewal.arguments
         if self._snapshot is None:
             self._get_ready_to_repeat()
         self._poison(self._results.pop("returned", None))
-        self._renewal.set_seed(request.seed)
         problem = ""
+
+        def renew() -> None:
+            seed = self._slot.wait()
+            with _no_modes():
+                self._renewal.set_seed(seed)
+                self._renewal.renew(request.gate)
 
         def keep(result: object) -> None:
             nonlocal problem
-            problem = result_problem(result, self._case, self._device)
-            problem = problem or self._snapshot.copy(result)
+            with _no_modes():
+                problem = result_problem(result, self._case, self._device)
+                problem = problem or self._snapshot.copy(result)
 
         timed = time_call(
             lambda: function(*arguments),
-            lambda: self._renewal.renew(request.gate),
+            renew,
             self._device,
             keep,
             self._held,
+            rehearsed=request.rehearsed,
         )
-        digest = "" if problem else self._snapshot.digest()
+        with _no_modes():
+            digest = "" if problem else self._snapshot.digest()
         self._results = {"returned": timed.result, "last": self._snapshot.result}
         return Repeated(timed.milliseconds, timed.busy_us, problem, digest)
 
@@ -288,21 +273,20 @@ class Worker:
                 for tensor in returned:
                     plain_view(tensor).fill_(torch.nan)
 
-    def _collect(self, request: Collect) -> tuple[Collected, Iterable[memoryview]]:
+    def _collect(self, request: Collect) -> Collected:
         result = self._results[request.which]
         self._synchronize()
         problem = result_problem(result, self._case, self._device)
-        own = [one for one in (self, self._renewal, self._snapshot) if one is not None]
+        own = [self, self._slot, self._area, *filter(None, (self._renewal, self._snapshot))]
         collected = Collected(
             problem=problem,
             digests=self._digests(),
             replaced=self._guard.replaced(*own),
             forbidden=forbidden_loaded(self._settings.folder),
         )
-        if problem:
-            return collected, []
-        whole = [plain_view(tensor).contiguous() for tensor in result]
-        return collected, chain.from_iterable(map(_raw_bytes, whole))
+        if not problem:
+            self._area.put([plain_view(tensor).contiguous() for tensor in result])
+        return collected
 
     def _profile(self, request: Profile) -> Profiled:
         function, arguments = self._function, self._renewal.arguments
@@ -324,6 +308,10 @@ class Worker:
     def _synchronize(self) -> None:
         if self._device.type == "cuda":
             torch.cuda.synchronize()
+
+
+# A default device, for one, is a mode that slows each of PyTorch's functions down.
+_no_modes = torch._C.DisableTorchFunction
 
 
 class _CountedLaunches:
@@ -349,12 +337,6 @@ class _CountedLaunches:
     def __exit__(self, *_: object) -> None:
         if self._original is not None:
             self._kernel_class.__call__ = self._original
-
-
-def _raw_bytes(tensor: torch.Tensor) -> Iterator[memoryview]:
-    """The bytes of a contiguous tensor, part by part: the judge reads one as the next is copied."""
-    for part in tensor.reshape(-1).view(torch.uint8).split(_BYTES_AT_ONCE):
-        yield memoryview(part.cpu().numpy())
 
 
 def _judge_modules() -> list[str]:

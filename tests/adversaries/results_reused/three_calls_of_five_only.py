@@ -1,4 +1,4 @@
-"""Two calls of four return what was returned before them.
+"""Two calls of five return what was returned before them.
 
 Caught as: WRONG or BAD_RESULT
 Needs: CPU or GPU
@@ -14,7 +14,7 @@ _calls = 0
 def gdn_prefill_forward(*arguments: Argument) -> Result:
     """Fresh results at calls 1, 2 and 3, the last of them at 4 and 5, and so on."""
     global _last, _calls
-    _calls += 1
-    if _last is None or _calls // 2 % 2:
+    if _last is None or _calls % 5 < 3:
         _last = right(*arguments)
+    _calls += 1
     return tuple(tensor.clone() for tensor in _last)
