@@ -20,8 +20,9 @@ from judge.caches import ceilings_folder, log_folder
 from judge.case import HIDDEN_SUITE, Case, Suite
 from judge.checking import Expected
 from judge.checkpoints import CheckpointFile
+from judge.child.errors import ChildError
 from judge.child.log import ChildLog
-from judge.child.process import ChildError, ChildOptions
+from judge.child.process import ChildOptions
 from judge.floor import floor_ms, known_ceilings
 from judge.implementations import FULL, Implementation, simple_implementation
 from judge.record import CaseResult, Environment, Timing

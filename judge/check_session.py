@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from judge.case import Case
 from judge.check_report import CheckVerdict
+from judge.child.errors import ChildError, ChildTimeout
 from judge.child.log import ChildLog
-from judge.child.process import Child, ChildError, ChildOptions, ChildTimeout
+from judge.child.process import Child, ChildOptions
 from judge.child.protocol import (
     Check,
     Checked,

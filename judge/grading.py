@@ -15,8 +15,8 @@ from judge.audit import Answers
 from judge.baseline import Measure, live_baseline, reference_baseline
 from judge.bench import Bench, Plan, Progress, log_path
 from judge.case import Case
+from judge.child.errors import ChildError
 from judge.child.log import ChildLog
-from judge.child.process import ChildError
 from judge.child.protocol import Gauged
 from judge.child.variables import followed_by_profiler
 from judge.conditions import noise, sample_conditions

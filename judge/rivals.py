@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from judge.audit import Answers
 from judge.case import Case
-from judge.child.process import ChildError
+from judge.child.errors import ChildError
 from judge.child.protocol import Gauged
 from judge.implementations import FULL, STUDENT, Implementation
 from judge.record import RivalResult

@@ -16,8 +16,8 @@ class Step:
     """One repetition to ask for.
 
     timed: whether it counts. answer: what its result is compared with at once. late: whether its
-    result is fetched and may be compared when the run is over. rehearsed: whether, on CUDA, a call
-    with the old contents comes first. paired: whether a repetition of the null submission does.
+    result is fetched and may be compared when the run is over. paired: whether a repetition of the
+    null submission comes first.
     """
 
     label: str
@@ -26,7 +26,6 @@ class Step:
     gate: str | None = None
     answer: Answer | None = None
     late: bool = False
-    rehearsed: bool = True
     paired: bool = False
 
 
@@ -47,7 +46,7 @@ def schedule(
         step = Step(f"call with gate {answer.gate}", False, answer.seed, answer.gate, answer)
         steps.insert(chance.randrange(len(steps)), step)
     warm_ups = range(1, count.warmup + 1)
-    return [Step(f"warm-up {n}", False, fresh_seed(), rehearsed=False) for n in warm_ups] + steps
+    return [Step(f"warm-up {n}", False, fresh_seed()) for n in warm_ups] + steps
 
 
 def _pair(steps: list[Step], pairs: int, audited: int, chance: random.Random) -> None:

@@ -10,8 +10,9 @@ from judge import rules
 from judge.audit import Answers, fresh_seed
 from judge.case import HIDDEN_SUITE, Case
 from judge.checking import worst_of
+from judge.child.errors import ChildError
 from judge.child.log import ChildLog
-from judge.child.process import Child, ChildError, ChildOptions
+from judge.child.process import Child, ChildOptions
 from judge.child.protocol import (
     Call,
     Called,

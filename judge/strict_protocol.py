@@ -32,10 +32,10 @@ class Terms:
 
     floor_ms: the least that a call can take on this device. quiet_ms: what a repetition of the null
     submission takes beside its call while no submission has run. None where they are not known.
-    rehearsed: whether a call with the old contents comes before each but the warm-ups and those
-    that follow a slow one: on CUDA, where a launch would else be timed with cold caches, tens of
-    microseconds later than in the lab's loop. The seed of the new contents is handed over when that
-    call has ended; then the judge's clock starts.
+    rehearsed: whether a call with the old contents comes before each but those that follow a slow
+    one: on CUDA, where a launch would else be timed with cold caches, tens of microseconds later
+    than in the lab's loop. The seed of the new contents is handed over when that call has ended;
+    then the judge's clock starts.
     beside: called before every timed repetition, so that something else is timed in turns with it.
     """
 
@@ -70,18 +70,19 @@ def run_strict_protocol(
     pairs: list[Pair] = []
     allowance = terms.allowance if terms is not None else None
     late = LateAudits()
+    last_ms = 0.0
     for step in schedule(case, count, answers, allowance):
         if step.timed and terms is not None and terms.beside is not None:
             terms.beside()
         null = _null_repetition(trial, terms) if step.paired else None
-        is_slow = bool(seen) and seen[-1].claimed_ms > _SLOW_MS
-        rehearsed = step.rehearsed and not is_slow and terms is not None and terms.rehearsed
+        rehearsed = terms is not None and terms.rehearsed and last_ms <= _SLOW_MS
         left_s = limit_s - spent_s
         reply = trial.repeat(step.seed, step.gate, "run", limit_s, left_s, rehearsed=rehearsed)
         spent_s += trial.asked_s
         if reply.problem:
             raise TrialOver(Verdict.BAD_RESULT, f"{step.label}: {reply.problem}")
         repetition = repetition_of(trial, reply)
+        last_ms = repetition.claimed_ms
         if step.timed:
             seen.append(repetition)
         if null is not None:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from judge.audit import Answer
 from judge.case import Case
 from judge.checking import Finding, as_tensors, check_result, result_sizes
-from judge.child.process import Child, ChildError, ChildTimeout
+from judge.child.errors import ChildError, ChildTimeout
+from judge.child.process import Child
 from judge.child.protocol import (
     Collect,
     Collected,

@@ -64,8 +64,8 @@ ALLOWANCES = {
     "cuda": Allowance(12, 0.2, 0.1, 0.05, 0.2, 100.0),
     "cpu": Allowance(3, 100.0, 3.0, math.inf, 0.0, 0.0),
 }
-"""Those of CUDA rest on a few figures (docs/measurements.md) and await their own. On a CPU, whose
-times are not official and whose cores others use too, only gross contradictions are refused."""
+"""Those of CUDA rest on honest submissions' figures (docs/measurements.md). On a CPU, whose times
+are not official and whose cores others use too, only gross contradictions are refused."""
 
 _FEW = 10
 """Of so few pairs the least unclaimed counts: on a busy CPU a few medians say little."""

@@ -49,14 +49,15 @@ def time_call(
 
     keep: copies what was returned. On CUDA the copies are queued on the current stream right behind
     the stop event: what another stream has not finished by then is not in them. held: entered for
-    the call and the copies. rehearsed: all of it is done once before the inputs are renewed, so
-    that the timed call finds the processor as calls in the lab's loop do. Garbage is looked for in
-    the call alone: elsewhere a finaliser could work unseen.
+    the call and the copies. rehearsed: both are done once before the inputs are renewed, outside
+    of `held`, so that the timed call finds the processor as calls in the lab's loop do, and what
+    waits for the whole device is done. Garbage is looked for in the call alone: elsewhere a
+    finaliser could work unseen.
     """
     time_one = _time_until_idle if device.type == "cuda" else _time_and_keep
     with _CollectingInside(call) as collecting_call:
         if rehearsed:
-            time_one(collecting_call, keep, held)
+            time_one(collecting_call, keep, nullcontext)
         renew()
         return time_one(collecting_call, keep, held)
 

@@ -25,6 +25,7 @@ from judge.caches import (
     write_files,
 )
 from judge.child.arguments import InputForm
+from judge.child.errors import ChildDied, ChildTimeout
 from judge.child.log import ChildLog
 from judge.child.protocol import (
     HEADER_BYTES,
@@ -69,18 +70,6 @@ _PROFILED_EXIT_WAIT_S = 60.0
 _SIGNALLED = 128  # bubblewrap exits with this plus the signal that ended its child
 _TASK_MARGIN = 32
 _live: set[int] = set()  # process ids of this judge's children
-
-
-class ChildError(Exception):
-    """A child that gave no answer; the text is one line that says why."""
-
-
-class ChildDied(ChildError):
-    """It ended: by a signal, by an exit status, or killed for what it took."""
-
-
-class ChildTimeout(ChildError):
-    """It did not answer in time."""
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ class Repeat(msgspec.Struct, tag=True, frozen=True):
     """Give the inputs new contents in place, then time one call. Answer: Repeated or Failed.
 
     The contents follow from a seed, which the child finds in its slot when it asks there for it.
-    gate: in place of the case's own, None to keep that. rehearsed: whether all of it is done once
+    gate: in place of the case's own, None to keep that. rehearsed: whether the call is made once
     with the old contents before the seed is asked for.
     """
 

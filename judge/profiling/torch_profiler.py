@@ -8,8 +8,9 @@ import torch
 
 from judge.audit import NO_AUDITS, AuditSeeds, answers
 from judge.case import Case
+from judge.child.errors import ChildError
 from judge.child.log import ChildLog
-from judge.child.process import ChildError, ChildOptions
+from judge.child.process import ChildOptions
 from judge.profiling.commands import ProfilerError
 from judge.profiling.report import TimeRow, time_rows
 from judge.record import CaseResult
