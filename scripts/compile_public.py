@@ -1,7 +1,7 @@
 """Compile FlashQLA's kernels where there is no GPU, into the caches that its children load from.
 
     python scripts/compile_public.py [--suite public --suite hidden] [--sms 132 --sms 16 --sms 14]
-        [--jobs N]
+        [--sweep] [--jobs N]
 
 Needs nvcc and flash-qla 0.1.3. Each of FlashQLA's adapters (reference/baselines/) is called for
 each case in a child that checks, with stand-in tensors on a stand-in Hopper device of each number
@@ -63,6 +63,7 @@ from judge.profiles import PROFILES
 from judge.sandbox.kinds import OFF
 from judge.suites import load_suites, select_cases
 from judge.threads import available_cores
+from scripts.sweep_shapes import shapes
 
 IN_TILELANG = ("flash_qla",)
 """Public implementations whose kernels are TileLang's."""
@@ -98,17 +99,20 @@ class Tally:
     show_default=True,
     help="SMs that a run will have, as in `run.py --sms`; repeatable.",
 )
+@click.option("--sweep", is_flag=True, help="The shapes of sweep_shapes.py too.")
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
     default=available_cores(),
     help="Kernels to compile at a time. Default: one for each core.",
 )
-def main(suite_names: tuple[str, ...], numbers: tuple[int, ...], jobs: int) -> None:
+def main(suite_names: tuple[str, ...], numbers: tuple[int, ...], sweep: bool, jobs: int) -> None:
     """Compile the TileLang kernels of public implementations ahead, without a GPU."""
     with usage_errors():
         suites = load_suites(sorted(CASES.glob("*.yaml")))
         cases = [case for _, case in select_cases(suites, suite_names)]
+    if sweep:
+        cases += shapes(("random_decay",))
     found = [one for one in public_implementations() if one.name in IN_TILELANG]
     if not found:
         raise click.UsageError("flash-qla is not installed: there is nothing to compile")

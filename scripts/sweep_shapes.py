@@ -10,7 +10,8 @@ shape, in the lab's loop with fewer calls; where FlashQLA is installed, its whol
 between its results and the first other's, in units of the tolerance, 5e-3, absolute and relative
 (under no_decay 2.5e-2): two that are right differ by two units at most. Rows above the limits are
 printed, and then the exit status is 1. Beside the CSV goes a JSON of the same name: when, where and
-what was measured. `--tokens` makes one sweep of several runs. Needs a CUDA device.
+what was measured. `--tokens` makes one sweep of several runs. Needs a CUDA device. There FlashQLA
+compiles for half a minute for each number of heads, unless `compile_public.py --sweep` has done it.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from judge.case import Case
 from judge.checking import tensor_error
 from judge.child.calls import time_calls
 from judge.device import DeviceError, choose_device
-from judge.environment import installed_version
+from judge.implementations import FULL, Implementation, public_implementations
 from judge.problem import Inputs, make_inputs
 from judge.submission import SubmissionError, find_submission
 from reference.preprocess import Preprocess
@@ -55,7 +56,7 @@ BATCHES_AND_HEADS = (
 )
 """Batch, query heads and value heads."""
 MOST_ROWS = 2**22  # of all chains together: 5 GB of inputs
-PUBLIC = Path(__file__).resolve().parents[1] / "reference" / "baselines" / "flash_qla_full.py"
+PUBLIC = "flash_qla"
 
 
 @dataclass(frozen=True)
@@ -101,10 +102,11 @@ def main(
         raise click.UsageError("needs a CUDA device; there is none here") from None
     with tempfile.TemporaryDirectory() as folder:
         found = [find_submission(path) for path in (submission, *against)]
-        preprocess = ready_to_call([one.digest for one in found], Path(folder), device)
+        whole = [one.submission for one in public_implementations() if is_whole(one)]
+        digests = [one.digest for one in (*found, *whole)]
+        preprocess = ready_to_call(digests, Path(folder), device)
         contenders = [prepared(path) for path in (submission, *against)]
-        if installed_version("flash-qla") is not None:
-            contenders.append(public())
+        contenders += [public(Path(one.path)) for one in whole]
         run = run_now(device, (submission, *against))
         csv_path.with_suffix(".json").write_bytes(msgspec.json.format(msgspec.json.encode(run)))
         sys.exit(sweep(contenders, preprocess, device, cases, limit, csv_path))
@@ -166,15 +168,20 @@ def prepared(path: Path) -> Contender:
     return Contender(find_submission(path).name, call)
 
 
-def public() -> Contender:
-    """FlashQLA's whole forward, which takes raw inputs."""
-    function = function_of(PUBLIC)
+def is_whole(one: Implementation) -> bool:
+    """Whether that is FlashQLA's whole forward."""
+    return one.name == PUBLIC and one.scope == FULL
+
+
+def public(path: Path) -> Contender:
+    """A public whole forward, which takes raw inputs."""
+    function = function_of(path)
 
     def call(inputs: Inputs, g_cumsum: torch.Tensor, A: torch.Tensor) -> Result:
         rest = (inputs.raw_g, inputs.beta, inputs.initial_state)
         return function(inputs.q, inputs.k, inputs.v, *rest)
 
-    return Contender("flash_qla_whole", call)
+    return Contender(f"{PUBLIC}_whole", call)
 
 
 def median_ms(
