@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 _ROOT = Path("/")
@@ -19,6 +20,30 @@ def available_cores(root: Path = _ROOT) -> int:
     else:
         cores = os.cpu_count() or 1
     return max(1, min([cores, *(int(quota) for quota in _quotas(root))]))
+
+
+def physical_cores(cores: Sequence[int], root: Path = _ROOT) -> list[tuple[int, ...]]:
+    """These cores, as the kernel numbers them, in groups of those that share a physical one.
+
+    At work at the same time, those of a group slow each other down. A virtual machine may not be
+    told which they are; each is a group of its own then. root: where /sys is looked for.
+    """
+    groups: dict[frozenset[int], list[int]] = {}
+    for core in cores:
+        topology = root / f"sys/devices/system/cpu/cpu{core}/topology"
+        siblings = _numbers(_read(topology / "thread_siblings_list")) | {core}
+        groups.setdefault(frozenset(siblings), []).append(core)
+    return [tuple(group) for group in groups.values()]
+
+
+def _numbers(listed: str) -> set[int]:
+    """The numbers that a list such as 0-2,8 names."""
+    numbers: set[int] = set()
+    for part in listed.strip().split(","):
+        first, _, last = part.partition("-")
+        if first.isdigit():
+            numbers |= set(range(int(first), int(last or first) + 1))
+    return numbers
 
 
 def _quotas(root: Path) -> list[float]:

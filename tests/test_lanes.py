@@ -108,6 +108,34 @@ def test_lanes_of_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert spare_cores(two) == []
 
 
+@pytest.mark.parametrize(
+    ("logical", "threads", "lane", "spare"),
+    [
+        (16, 2, (0, 1, 2, 3, 8, 9, 10, 11), [4, 5, 6, 7, 12, 13, 14, 15]),
+        (16, 1, (0, 1, 2, 3), list(range(4, 16))),
+        (8, 2, (0, 1, 2, 3), [4, 5, 6, 7]),  # of four physical ones none would be left
+        (4, 1, (), []),
+    ],
+)
+def test_a_lane_on_a_gpu_has_whole_physical_cores_where_there_are_enough(
+    logical: int,
+    threads: int,
+    lane: tuple[int, ...],
+    spare: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def groups(cores: list[int]) -> list[tuple[int, ...]]:
+        physical = len(cores) // threads
+        return [tuple(cores[n::physical]) for n in range(physical)]
+
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(logical)))
+    monkeypatch.setattr("judge.engines.devices.physical_cores", groups)
+    monkeypatch.setattr("judge.engines.devices._name", lambda device: "GPU-1")
+    lanes = lane_devices(torch.device("cuda", 0), False, None, pytest.fail)
+    assert lanes == [LaneDevice("GPU-1", "GPU-1", lane)]
+    assert spare_cores(lanes) == spare
+
+
 class FakeNvml:
     """A management library that knows one divided GPU of three instances, and one whole GPU."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from judge.threads import available_cores
+from judge.threads import available_cores, physical_cores
 
 
 @pytest.fixture(autouse=True)
@@ -71,3 +72,29 @@ def test_affinity_binds_below_the_quota(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5})
     files = {"proc/self/cgroup": "0::/\n", "sys/fs/cgroup/cpu.max": "800000 100000\n"}
     assert available_cores(tree(tmp_path, files)) == 2
+
+
+def siblings(listed: dict[int, str]) -> dict[str, str]:
+    """The files in which the kernel lists the cores that share a physical one."""
+    folder = "sys/devices/system/cpu"
+    return {f"{folder}/cpu{n}/topology/thread_siblings_list": text for n, text in listed.items()}
+
+
+@pytest.mark.parametrize(
+    ("listed", "cores", "groups"),
+    [
+        ({0: "0,2\n", 1: "1,3\n", 2: "0,2\n", 3: "1,3\n"}, range(4), [(0, 2), (1, 3)]),
+        ({0: "0-1\n", 1: "0-1\n", 2: "2-3\n", 3: "2-3\n"}, range(4), [(0, 1), (2, 3)]),
+        ({0: "0,2\n", 1: "1,3\n", 2: "0,2\n"}, [0, 1, 2], [(0, 2), (1,)]),  # 3 is not ours
+        ({0: "0\n", 1: "1\n"}, [0, 1], [(0,), (1,)]),
+        ({}, [4, 5], [(4,), (5,)]),
+        ({4: "nonsense\n"}, [4], [(4,)]),
+    ],
+)
+def test_physical_cores(
+    listed: dict[int, str],
+    cores: Sequence[int],
+    groups: list[tuple[int, ...]],
+    tmp_path: Path,
+) -> None:
+    assert physical_cores(cores, tree(tmp_path, siblings(listed))) == groups

@@ -5,16 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from itertools import pairwise
-from typing import Any
+from itertools import chain, pairwise
+from typing import Any, TypeVar
 
 import torch
 
 from judge.device import MIG, gpu_identity
 from judge.engines.local import LaneDevice
+from judge.threads import physical_cores
 
 CORES_PER_LANE = 4
-"""Judge, submission, null submission and what else takes turns; never more than two compute."""
+"""Judge, submission, null submission and what else takes turns; never more than two compute.
+Physical ones, with all their threads, where there are enough."""
+
+Share = TypeVar("Share")
 
 
 def lane_devices(
@@ -32,11 +36,17 @@ def lane_devices(
         return [LaneDevice(name, "", share) for name, share in zip(names, shares, strict=True)]
     names = _gpus(device, say) if every else [_name(device)]
     names = names[:jobs]
-    cores = own_cores()
-    if len(cores) < (CORES_PER_LANE + 1) * len(names):
+    wanted, spared = CORES_PER_LANE * len(names), len(names)
+    cores = physical_cores(own_cores())
+    if len(cores) < wanted + spared:
+        cores = [(core,) for core in own_cores()]
+    if len(cores) < wanted + spared:
         return [LaneDevice(name, name) for name in names]
-    shares = divided(cores[: CORES_PER_LANE * len(names)], len(names))
-    return [LaneDevice(name, name, share) for name, share in zip(names, shares, strict=True)]
+    shares = divided(cores[:wanted], len(names))
+    return [
+        LaneDevice(name, name, tuple(sorted(chain.from_iterable(share))))
+        for name, share in zip(names, shares, strict=True)
+    ]
 
 
 def spare_cores(lanes: Sequence[LaneDevice]) -> list[int]:
@@ -52,7 +62,7 @@ def own_cores() -> list[int]:
     return sorted(os.sched_getaffinity(0))
 
 
-def divided(cores: Sequence[int], parts: int) -> list[tuple[int, ...]]:
+def divided(cores: Sequence[Share], parts: int) -> list[tuple[Share, ...]]:
     """Disjoint neighbouring shares that differ by one core at most; empty ones if too few."""
     if len(cores) < parts:
         return [()] * parts
