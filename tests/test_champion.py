@@ -51,34 +51,70 @@ def champion() -> ModuleType:
 
 
 @pytest.mark.parametrize(
-    ("chunks", "chains", "sms", "cut"),
+    ("chunks", "chains", "sms", "cost", "cut"),
     [
         # long_low_gva, chain_equal, wide_gva_state and short_tail_state on a whole H200: one wave
-        (512, 8, 132, (16, 3, 32)),
-        (128, 4, 132, (32, 3, 4)),
-        (128, 64, 132, (2, 3, 63)),
-        (17, 8, 132, (14, 3, 1)),
+        # of a segment's chunks and five
+        (512, 8, 132, 37, (16, 3, 32)),
+        (128, 4, 132, 9, (32, 3, 4)),
+        (128, 64, 132, 68, (2, 3, 63)),
+        (17, 8, 132, 6, (14, 3, 1)),
         # on 16 SMs two CTAs a chain; on 14 whole waves decide: seven segments make four waves of
         # 78 steps, 312, and five make three of 107, which is nearly as little
-        (512, 8, 16, (2, 3, 255)),
-        (512, 8, 14, (5, 3, 102)),
-        # more chains than SMs, and too few chunks to cut
-        (1, 8, 132, (1, 0, 1)),
-        (4, 1, 132, (1, 0, 4)),
-        (64, 264, 132, (1, 0, 64)),
+        (512, 8, 16, 260, (2, 3, 255)),
+        (512, 8, 14, 321, (5, 3, 102)),
+        # too few chunks to cut, and more chains than SMs: no warm-up, and in the last two waves
+        (1, 8, 132, 3, (1, 0, 1)),
+        (4, 1, 132, 6, (1, 0, 4)),
+        (64, 264, 132, 132, (1, 0, 64)),
     ],
 )
 def test_cut_with_the_fewest_steps(
-    chunks: int, chains: int, sms: int, cut: tuple[int, int, int]
+    chunks: int, chains: int, sms: int, cost: int, cut: tuple[int, int, int]
 ) -> None:
-    assert champion().segmentation(chunks, chains, sms) == cut
+    assert champion().segmentation(chunks, chains, sms) == (cost, cut)
+
+
+@pytest.mark.parametrize(
+    ("chunks", "chains", "sms", "columns", "cut"),
+    [
+        # short_tail_state: sixteen chains in seven segments, 0.66 * (2 + 5) = 4.6, against 6
+        (17, 8, 132, 64, (7, 3, 2)),
+        # chain_equal, parallel_equal and parallel_gva: 0.66 * (8 + 5) = 8.58 against 4 + 5
+        (128, 4, 132, 64, (16, 3, 8)),
+        (32, 16, 132, 64, (4, 3, 8)),
+        # long_low_gva and batch_split_gva: 0.66 * (64 + 5) and 0.66 * (63 + 5) against 32 + 5
+        (512, 8, 132, 128, (16, 3, 32)),
+        (128, 32, 132, 128, (4, 3, 32)),
+        # wide_gva_state: 128 chains that are not cut, 0.66 * (128 + 2) = 85.8, against 63 + 5
+        (128, 64, 132, 128, (2, 3, 63)),
+        # deep_gva_state: 0.66 * (127 + 5) = 87.1 against 64 + 5
+        (256, 32, 132, 128, (4, 3, 64)),
+        # a chunk a chain: half a head an SM as long as there are SMs for it
+        (1, 1, 132, 64, (1, 0, 1)),
+        (1, 66, 132, 64, (1, 0, 1)),
+        (1, 67, 132, 128, (1, 0, 1)),
+        # 0.66 * (16 + 2) = 11.88 is less than 7 + 5, but by less than 3 %
+        (16, 64, 132, 128, (2, 3, 7)),
+        # on few SMs there are chains enough, here 0.66 * (512 + 2) = 339 against 255 + 5; on 14 the
+        # sixteen halves need two waves at least
+        (512, 8, 16, 128, (2, 3, 255)),
+        (512, 8, 14, 128, (5, 3, 102)),
+        (17, 8, 14, 128, (1, 0, 17)),
+    ],
+)
+def test_heads_are_halved_where_that_costs_less(
+    chunks: int, chains: int, sms: int, columns: int, cut: tuple[int, int, int]
+) -> None:
+    assert champion().division(chunks, chains, sms) == (columns, cut)
 
 
 @pytest.mark.parametrize("chunks", [1, 2, 4, 5, 6, 7, 16, 17, 33, 128, 511])
 @pytest.mark.parametrize("chains", [1, 3, 8, 64, 133])
 def test_segments_cover_every_chunk_once(chunks: int, chains: int) -> None:
     for sms in (1, 14, 132):
-        ranges = segment_ranges(chunks, *champion().segmentation(chunks, chains, sms))
+        _, cut = champion().segmentation(chunks, chains, sms)
+        ranges = segment_ranges(chunks, *cut)
         covered = [chunk for begin, end in ranges for chunk in range(begin, end)]
         assert covered == list(range(chunks))
         assert all(begin < end for begin, end in ranges)
@@ -173,10 +209,16 @@ def test_a_warm_up_of_one_chunk_is_seen() -> None:
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("columns", [64, 128])
 @pytest.mark.parametrize("name", EDGES)
-def test_kernel_is_right_at_the_edges(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernel_is_right_at_the_edges(
+    name: str, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     module = champion()
-    monkeypatch.setattr(module, "segmentation", lambda chunks, chains, sms: (5, *CUT[1:]))
+    monkeypatch.setattr(module, "division", lambda chunks, chains, sms: (columns, CUT))
+    # Another test's inputs may have lain at these addresses: no graph of its kernel.
+    monkeypatch.setattr(module, "_called", set())
+    monkeypatch.setattr(module, "_graphs", {})
     inputs = gated(EDGES[name][0], 1.0)
     truth = float64_reference(**vars(inputs))
     device = torch.device("cuda")

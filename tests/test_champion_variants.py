@@ -6,6 +6,7 @@ import ast
 import importlib.util
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -33,16 +34,23 @@ def test_names_differ() -> None:
 
 
 def test_segments_are_cut_as_a_variant_says(tmp_path: Path) -> None:
-    def segmentation(name: str) -> object:
-        (variant,) = [one for one in VARIANTS if one.name == name]
-        path = tmp_path / f"{name}.py"
-        path.write_text(source_of(variant, CHAMPION))
-        spec = importlib.util.spec_from_file_location(name, path)
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-        return module.segmentation
+    # one wave of 512 chunks and two for a CTA's start; of 32, two and a warm-up
+    assert loaded("one_segment", tmp_path).segmentation(512, 8, 132) == (514, (1, 0, 512))
+    assert loaded("equal_segments", tmp_path).segmentation(512, 8, 132) == (37, (16, 0, 32))
 
-    assert segmentation("one_segment")(512, 8, 132) == (1, 0, 512)
-    segments, lead, size = segmentation("equal_segments")(512, 8, 132)
-    assert (segments, lead, size) == (16, 0, 32)
+
+def test_columns_are_what_a_variant_says(tmp_path: Path) -> None:
+    """long_low_gva in the halves that short_tail_state takes, and the other way round."""
+    assert loaded("64_columns_only", tmp_path).division(512, 8, 132) == (64, (8, 3, 64))
+    assert loaded("128_columns_only", tmp_path).division(17, 8, 132) == (128, (14, 3, 1))
+
+
+def loaded(name: str, folder: Path) -> ModuleType:
+    (variant,) = [one for one in VARIANTS if one.name == name]
+    path = folder / f"{name}.py"
+    path.write_text(source_of(variant, CHAMPION))
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module

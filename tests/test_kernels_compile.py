@@ -44,7 +44,7 @@ class Kernel:
     since: tuple[int, ...] = (0, 1, 9)
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.factory}"
+        return f"{self.path}:{self.factory}({', '.join(self.arguments)})"
 
 
 def rung(folder: str, *arguments: str, gemms: int = 6) -> Kernel:
@@ -73,7 +73,10 @@ KERNELS = [
     rung("v07_gva_dv", "True", "64"),
     rung("v14_cuda_graph", "True", "128"),
     # Three products of a chunk without output, five of one with, and the helper group's one.
-    replace(rung("champion", "True", gemms=9), since=(0, 1, 15)),
+    *(
+        replace(rung("champion", "True", columns, gemms=9), since=(0, 1, 15))
+        for columns in ("64", "128")
+    ),
     rung("experiments/v03_qk_double_buffer", "True"),
     rung("experiments/v04_no_decay_A", "True", "128"),
     rung("experiments/v09_missing_barriers", "True", "128"),
@@ -167,14 +170,15 @@ def test_products_run_on_the_tensor_cores_and_nothing_spills(
         assert "serialized" not in usage, "ptxas had to serialise WGMMA"
 
 
-def test_the_champion_reads_v_of_every_stage(tmp_path: Path) -> None:
+@pytest.mark.parametrize("columns", ["64", "128"])
+def test_the_champion_reads_v_of_every_stage(columns: str, tmp_path: Path) -> None:
     """TileLang 0.1.15 drops a stage's offset from a T.copy by ldmatrix, so each has its own tile.
 
     Two loops, three stages, four loads of 16 rows each.
     """
     champion = next(kernel for kernel in KERNELS if "champion" in kernel.path)
     skip_under_older_tilelang(champion)
-    ptx = compile_to_ptx(replace(champion, arguments=("False",)), tmp_path)
+    ptx = compile_to_ptx(replace(champion, arguments=("False", columns)), tmp_path)
     addresses = re.findall(r"ldmatrix[.\w]*trans[.\w]* +\{[^}]*\}, *\[([^]]*)\]", ptx)
     assert len(addresses) == 24
     assert len(set(addresses)) == 24

@@ -159,9 +159,13 @@ def test_cuts_are_those_of_the_champion_that_was_measured(raw: Path) -> None:
     gpu = gpu_time("champion", CASES["long_low_gva"])
     # 16 segments of 32 chunks, and a warm-up that counts as three (tests/test_champion.py)
     cells = row(block(raw, "binds"), "long_low_gva")
-    assert cells[:5] == ["8 × 512", "128", "1", "35", f"{1e3 * gpu / 35:.2f}"]
+    assert cells[:6] == ["8 × 512", "128", "128", "1", "35", f"{1e3 * gpu / 35:.2f}"]
     of_tensor = 38.65e9 / (gpu / 1e3) / CEILINGS.flops_per_s
-    assert cells[5] == f"{100 * of_tensor:.0f} %"
+    assert cells[6] == f"{100 * of_tensor:.0f} %"
+    # Seven segments of two chunks, two CTAs a chain
+    gpu = gpu_time("champion", CASES["short_tail_state"])
+    cells = row(block(raw, "binds"), "short_tail_state")
+    assert cells[:6] == ["8 × 17", "64", "112", "1", "5", f"{1e3 * gpu / 5:.2f}"]
 
 
 def test_the_score_is_the_record_s(raw: Path) -> None:
@@ -321,26 +325,29 @@ def test_an_aim_that_is_missed_is_told_and_is_no_failure(raw: Path, tmp_path: Pa
 
 def test_the_page_s_budget_and_barriers_are_the_kernel_s() -> None:
     source = (SUBMISSION / "tilelang_fwd.py").read_text()
-    names = {"CHUNK": 64, "HEAD_DIM": 128, "GROUP": 128, "STAGES": 3, "VALUES": 128}
-    names |= {"LOOK_BACK": 128, "STATE_THREADS": 256}
     tiles = re.findall(r"T\.alloc_shared\((\([\w, ]+\)), \"(\w+)\"", source)
-    size = sum(
-        math.prod(eval(sizes, names)) * {"bfloat16": 2, "float32": 4}[kind] for sizes, kind in tiles
-    )
-    found = re.findall(r"(\w+) = T\.alloc_barrier\((.+)\)\n", source)
-    counts = {name: eval(count, names) for name, count in found}
-    places = [len(count) if isinstance(count, list) else 1 for count in counts.values()]
+    barriers = re.findall(r"(\w+) = T\.alloc_barrier\((.+)\)\n", source)
     page = PAGE.read_text()
-    assert row(page, f"{sum(places)} barriers") == ["0.1"]
-    assert row(page, "together, of 227") == [f"{(size + 8 * sum(places)) / 1024:.1f}"]
-    for name, count in counts.items():
-        (line,) = [line for line in page.splitlines() if re.match(rf"\| {name}[ ,]", line)]
-        arrivals = count[0] if isinstance(count, list) else count
-        assert f" | {arrivals} | " in line
+    for place, columns in enumerate((128, 64)):
+        names = {"CHUNK": 64, "HEAD_DIM": 128, "GROUP": 128, "STAGES": 3, "LOOK_BACK": 128}
+        names |= {"columns": columns, "state_threads": 2 * columns}
+        size = sum(
+            math.prod(eval(sizes, names)) * {"bfloat16": 2, "float32": 4}[kind]
+            for sizes, kind in tiles
+        )
+        counts = {name: eval(count, names) for name, count in barriers}
+        every = sum(len(count) if isinstance(count, list) else 1 for count in counts.values())
+        assert row(page, f"{every} barriers")[place] == "0.1"
+        assert row(page, "together, of 227")[place] == f"{(size + 8 * every) / 1024:.1f}"
+        for name, count in counts.items():
+            (line,) = [line for line in page.splitlines() if re.match(rf"\| {name}[ ,]", line)]
+            arrivals = count[0] if isinstance(count, list) else count
+            assert line.split(" | ")[2 + place] == str(arrivals)
     assert source.count("T.set_max_nreg(") == 3
     registers = [int(number) for number in re.findall(r"set_max_nreg\((\d+)", source)]
     assert registers == [208, 64, 32]
     assert 256 * 208 + 128 * 64 + 128 * 32 == 512 * 128
+    assert 128 * 208 + 128 * 64 + 128 * 32 == 38_912 <= 384 * 168
 
 
 def test_the_committed_page_is_what_the_script_writes(tmp_path: Path) -> None:

@@ -119,18 +119,19 @@ def binds(material: Material) -> Iterator[str]:
         result = results_of(record).get(case)
         gpu = gpu_ms(result)
         if result is None or gpu is None:
-            rows.append([case, *[NONE] * 7])
+            rows.append([case, *[NONE] * 8])
             continue
         shape, work = result.case, work_of(result.case)
         chains, chunks = shape.batch * shape.v_heads, -(-shape.tokens // CHUNK)
-        cells = [NONE] * 4
+        cells = [NONE] * 5
         if module is not None:
             sms = record.environment.sms
-            segments, _, size = module.segmentation(chunks, chains * module.SLICES, sms)
-            waves = -(-chains * module.SLICES * segments // sms)
+            columns, (segments, _, size) = module.division(chunks, chains, sms)
+            ctas = chains * (module.HEAD_DIM // columns) * segments
+            waves = -(-ctas // sms)
             steps = size + (module.WARM_UP if segments > 1 else 0)
             per_step = f"{1e3 * gpu / (waves * steps):.2f}"
-            cells = [str(chains * module.SLICES * segments), str(waves), str(steps), per_step]
+            cells = [str(columns), str(ctas), str(waves), str(steps), per_step]
         flops, moved = work.flops / gpu / ceilings.flops_per_s, work.bytes / gpu
         rows.append(
             [
@@ -141,15 +142,15 @@ def binds(material: Material) -> Iterator[str]:
                 f"{1e5 * moved / ceilings.bytes_per_s:.0f} %",
             ]
         )
-    titles = ["case", "chains × chunks", "CTAs", "waves", "chunks a CTA", "us a chunk"]
+    titles = ["case", "chains × chunks", "columns", "CTAs", "waves", "chunks a CTA", "us a chunk"]
     yield from table([*titles, "of the tensor rate", "of the memory rate"], rows)
     yield ""
     if module is None:
         yield "The champion has changed since, so that its cuts are not known here."
     else:
         yield (
-            "Chunks a CTA: of the longest, its warm-up counted as `segmentation` does; what "
-            "starting and ending takes is in the time a chunk."
+            "Columns: value columns of a CTA. Chunks a CTA: of the longest, its warm-up counted as "
+            "`segmentation` does; what starting and ending takes is in the time a chunk."
         )
 
 

@@ -1,6 +1,6 @@
 """What is changed in the champion, as pieces of its source and what stands in their place.
 
-A variant either switches one idea off, or tries one that the champion does not have yet.
+A variant either switches one idea off, or tries one that the champion does not have.
 """
 
 from __future__ import annotations
@@ -14,23 +14,18 @@ Edits = tuple[tuple[str, str], ...]
 class Variant:
     """One change. off: whether it takes an idea away, which then shows what that one is worth.
 
-    edits: pieces of the source and what replaces each wherever it stands. upon: the variant whose
-    source is changed, empty for the champion's.
+    edits: pieces of the source and what replaces each wherever it stands.
     """
 
     name: str
     text: str
     off: bool
     edits: Edits
-    upon: str = ""
 
 
 def source_of(variant: Variant, champion: str) -> str:
     """The variant's source. Raises ValueError where a piece is not to be found any more."""
     source = champion
-    if variant.upon:
-        (below,) = [one for one in VARIANTS if one.name == variant.upon]
-        source = source_of(below, champion)
     for old, new in variant.edits:
         if old not in source:
             raise ValueError(f"{variant.name}: the champion no longer holds {old.strip()[:60]!r}")
@@ -38,23 +33,23 @@ def source_of(variant: Variant, champion: str) -> str:
     return source
 
 
-_OUTPUT_LATER: Edits = (
+_OUTPUT_EARLIER: Edits = (
     (
         """\
-            scores = T.alloc_fragment((CHUNK, CHUNK), "float32")
-""",
-        """\
-            scores = T.alloc_fragment((CHUNK, CHUNK), "float32")
             forget = T.alloc_fragment((CHUNK,), "float32")
             to_last = T.alloc_fragment((CHUNK,), "float32")
 """,
+        "",
     ),
     (
         """\
-                        if with_output:
-                            # The output of the chunk before, in the shadow of U'.
+                            for i, j in T.Parallel(columns, CHUNK):
+                                out_rows[j, i] = out[i, j]
+                            gemm(
+""",
+        """\
                             if chunk > begin:
-                                for i, j in T.Parallel(VALUES, CHUNK):
+                                for i, j in T.Parallel(columns, CHUNK):
                                     out_rows[j, i] = out[i, j]
                                 T.barrier_wait(out_written, (chunk - begin) % 2)
                                 T.copy(out_rows, out_tile)
@@ -62,99 +57,82 @@ _OUTPUT_LATER: Edits = (
                                 T.barrier_arrive(out_stored)
                             gemm(
 """,
-        """\
-                        if with_output:
-                            for i, j in T.Parallel(VALUES, CHUNK):
-                                out_rows[j, i] = out[i, j]
-                            gemm(
-""",
     ),
     (
         """\
-                        T.barrier_wait(factors_stored[half], step // 2 % 2)
-                        T.wait_wgmma(1 if with_output else 0)
-""",
-        """\
                         if with_output:
-                            # The output of the chunk before, in the shadow of U' and S^T Q^T.
+                            # It goes to its tile in the shadow of U' and S^T Q^T, and is told of
+                            # in that of V_new.
                             T.barrier_wait(out_written, (chunk - begin + 1) % 2)
                             T.copy(out_rows, out_tile)
-                        T.barrier_wait(factors_stored[half], step // 2 % 2)
+""",
+        "",
+    ),
+    (
+        """\
                         T.copy(factors[half, FORGET, :], forget)
-                        T.wait_wgmma(1 if with_output else 0)
 """,
+        "",
     ),
     (
-        "- factors[half, FORGET, j] * u[i, j]",
         "- forget[j] * u[i, j]",
+        "- factors[half, FORGET, j] * u[i, j]",
     ),
     (
         """\
-                            state[i, j] *= keep
-                        T.wait_wgmma(0)
-""",
-        """\
-                            state[i, j] *= keep
                         if with_output:
                             T.fence_proxy_async()
                             T.barrier_arrive(out_stored)
                         T.copy(factors[half, TO_LAST, :], to_last)
-                        T.wait_wgmma(0)
 """,
+        "",
     ),
     (
-        "v_new_decayed[i, j] = v_new[i, j] * factors[half, TO_LAST, j]",
         "v_new_decayed[i, j] = v_new[i, j] * to_last[j]",
+        "v_new_decayed[i, j] = v_new[i, j] * factors[half, TO_LAST, j]",
     ),
     (
         """\
-                            T.copy(v_new, v_new_operand)
-                            for i, j in T.Parallel(VALUES, CHUNK):
+                            T.barrier_wait(scores_stored, (chunk - begin) % 2)
+                            for i, j in T.Parallel(columns, CHUNK):
+                                out[i, j] *= factors[half, FROM_START, j]
+                            T.barrier_arrive(factors_read[half])
+""",
+        """\
+                            for i, j in T.Parallel(columns, CHUNK):
                                 out[i, j] *= factors[half, FROM_START, j]
                             T.barrier_arrive(factors_read[half])
                             T.barrier_wait(scores_stored, (chunk - begin) % 2)
 """,
-        """\
-                            T.copy(v_new, v_new_operand)
-                            T.barrier_wait(scores_stored, (chunk - begin) % 2)
-                            for i, j in T.Parallel(VALUES, CHUNK):
-                                out[i, j] *= factors[half, FROM_START, j]
-                            T.barrier_arrive(factors_read[half])
-""",
     ),
     (
-        """\
-                T.barrier_wait(out_written, (end - begin) % 2)
-""",
         """\
                 T.barrier_wait(out_written, (end - begin + 1) % 2)
 """,
+        """\
+                T.barrier_wait(out_written, (end - begin) % 2)
+""",
     ),
     (
         """\
-                    for chunk in T.serial(begin, end):
-                        T.barrier_wait(out_stored, (chunk - begin) % 2)
-                        T.copy(
-                            out_tile,
-                            output[
-                                b,
-                                chunk * CHUNK : (chunk + 1) * CHUNK,
-                                v_head,
-                                first : first + VALUES,
-                            ],
-                        )
-                        T.barrier_arrive(out_written)
-""",
-        """\
-                    # What the state groups hand over with the first chunk is no output yet.
                     for n in T.serial(end - begin + 1):
                         T.barrier_wait(out_stored, n % 2)
                         if n > 0:
                             token = (begin + n - 1) * CHUNK
                             T.copy(
                                 out_tile,
-                                output[b, token : token + CHUNK, v_head, first : first + VALUES],
+                                output[b, token : token + CHUNK, v_head, first : first + columns],
                             )
+                        T.barrier_arrive(out_written)
+""",
+        """\
+                    for n in T.serial(end - begin):
+                        token = (begin + n) * CHUNK
+                        T.barrier_wait(out_stored, n % 2)
+                        T.copy(
+                            out_tile,
+                            output[b, token : token + CHUNK, v_head, first : first + columns],
+                        )
                         T.barrier_arrive(out_written)
 """,
     ),
@@ -174,7 +152,7 @@ VARIANTS = (
         (
             ("size = -(-(chunks - WARM_UP) // wanted)", "size = -(-chunks // wanted)"),
             ("segments = -(-(chunks - WARM_UP) // size)", "segments = -(-chunks // size)"),
-            ("cuts.append(((segments, WARM_UP, size)", "cuts.append(((segments, 0, size)"),
+            ("* steps, (segments, WARM_UP, size)", "* steps, (segments, 0, size)"),
         ),
     ),
     Variant(
@@ -202,15 +180,23 @@ VARIANTS = (
         (
             (
                 """\
-                        for i, j in T.Parallel(VALUES, HEAD_DIM):
+                        for i, j in T.Parallel(columns, HEAD_DIM):
                             state[i, j] *= keep
+                        if with_output:
+                            T.fence_proxy_async()
+                            T.barrier_arrive(out_stored)
+                        T.copy(factors[half, TO_LAST, :], to_last)
                         T.wait_wgmma(0)
                         T.warpgroup_fence_operand(v_new, num_regs=32)
 """,
                 """\
+                        if with_output:
+                            T.fence_proxy_async()
+                            T.barrier_arrive(out_stored)
+                        T.copy(factors[half, TO_LAST, :], to_last)
                         T.wait_wgmma(0)
                         T.warpgroup_fence_operand(v_new, num_regs=32)
-                        for i, j in T.Parallel(VALUES, HEAD_DIM):
+                        for i, j in T.Parallel(columns, HEAD_DIM):
                             state[i, j] *= keep
 """,
             ),
@@ -247,17 +233,23 @@ VARIANTS = (
         (("FORGOTTEN = -14.0", "FORGOTTEN = -30.0"),),
     ),
     Variant(
-        "64_columns",
-        "a CTA keeps 64 value columns, so that there are twice as many; one state group",
-        False,
-        (("VALUES = 128", "VALUES = 64"),),
+        "output_earlier",
+        "the output goes to shared memory before S^T Q^T is issued, and factors are read behind "
+        "the waits",
+        True,
+        _OUTPUT_EARLIER,
     ),
     Variant(
-        "output_later",
-        "the output goes to shared memory behind the issue of S^T Q^T and is told of behind V_new; "
-        "factors are read before the products that they wait with",
-        False,
-        _OUTPUT_LATER,
+        "128_columns_only",
+        "a CTA always keeps 128 value columns",
+        True,
+        (("CHEAPER = 0.97", "CHEAPER = 0"),),
+    ),
+    Variant(
+        "64_columns_only",
+        "a CTA always keeps 64 value columns, and has one state group",
+        True,
+        (("CHEAPER = 0.97", 'CHEAPER = float("inf")'),),
     ),
     Variant(
         "one_arrival_a_warp",
@@ -267,10 +259,6 @@ VARIANTS = (
             (
                 "gemm = partial(",
                 """\
-GROUP_WARPS = GROUP // 32
-STATE_WARPS = STATE_THREADS // 32
-
-
 @T.macro
 def arrive(barriers, index):
     \"\"\"One thread of the warp arrives, once all of them are here.\"\"\"
@@ -286,20 +274,9 @@ gemm = partial(""",
             ("T.barrier_arrive(scores_read)", "arrive(scores_read, 0)"),
             ("T.barrier_arrive(scores_stored)", "arrive(scores_stored, 0)"),
             ("T.barrier_arrive(out_stored)", "arrive(out_stored, 0)"),
-            ("[STATE_THREADS + GROUP]", "[STATE_WARPS + GROUP_WARPS]"),
-            (
-                "scores_stored = T.alloc_barrier(GROUP)",
-                "scores_stored = T.alloc_barrier(GROUP_WARPS)",
-            ),
-            ("T.alloc_barrier(STATE_THREADS)", "T.alloc_barrier(STATE_WARPS)"),
+            ("[state_threads + GROUP]", "[(state_threads + GROUP) // 32]"),
+            ("T.alloc_barrier(GROUP)", "T.alloc_barrier(GROUP // 32)"),
+            ("T.alloc_barrier(state_threads)", "T.alloc_barrier(state_threads // 32)"),
         ),
-        upon="output_later",
-    ),
-    Variant(
-        "output_later_64_columns",
-        "both",
-        False,
-        (("VALUES = 128", "VALUES = 64"),),
-        upon="output_later",
     ),
 )
