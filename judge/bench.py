@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import statistics
@@ -151,7 +152,8 @@ class Bench:
                 log = self._own_log(created, f"{one.name}-{one.scope}")
                 self._rivals[one.name, one.scope] = self.new_rival(one, log)
         for session in self._sessions():
-            session.start()
+            with contextlib.suppress(OSError):  # told by the first case that needs it
+                session.start()
 
     def session(self, submission: Submission, log: ChildLog, prefix: str = "") -> Session:
         """A session under the run's options.

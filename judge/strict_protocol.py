@@ -77,7 +77,9 @@ def run_strict_protocol(
         null = _null_repetition(trial, terms) if step.paired else None
         rehearsed = terms is not None and terms.rehearsed and last_ms <= _SLOW_MS
         left_s = limit_s - spent_s
-        reply = trial.repeat(step.seed, step.gate, "run", limit_s, left_s, rehearsed=rehearsed)
+        reply = trial.repeat(
+            *(step.seed, step.gate, "run", limit_s, left_s), rehearsed=rehearsed, awake=True
+        )
         spent_s += trial.asked_s
         if reply.problem:
             raise TrialOver(Verdict.BAD_RESULT, f"{step.label}: {reply.problem}")

@@ -121,14 +121,17 @@ class Trial:
             left_s = limit_s if left_s is None else left_s
             asked = start = time.perf_counter()
             self._child.send(request, left_s)
-            if seed is not None:
-                self._child.wait_until_seed_is_awaited(left_s)
+            awaited = seed is not None and self._child.wait_until_seed_is_awaited(left_s)
+            if awaited:
                 start = time.perf_counter()
                 self._child.hand_over(seed)
             reply = self._child.reply(left_s - (start - asked))
             ended = time.perf_counter()
             self.answered_s, self.asked_s = ended - start, ended - asked
-        return self.accept(reply, wanted, phase)
+        accepted = self.accept(reply, wanted, phase)
+        if seed is not None and not awaited:
+            raise TrialOver(Verdict.CHEAT, f"{phase}: answered before it had the seed")
+        return accepted
 
     def repeat(
         self,
@@ -139,9 +142,11 @@ class Trial:
         left_s: float | None = None,
         *,
         rehearsed: bool,
+        awake: bool = False,
     ) -> Repeated:
         """Ask for one repetition with the contents of a seed, as Repeat says."""
-        return self.ask(Repeat(gate, rehearsed), Repeated, phase, limit_s, left_s, seed)
+        request = Repeat(gate, rehearsed, awake)
+        return self.ask(request, Repeated, phase, limit_s, left_s, seed)
 
     def accept(self, reply: Reply, wanted: type[Reply], phase: str) -> Reply:
         """The reply, if it is of the wanted type."""
@@ -159,7 +164,8 @@ class Trial:
 
     def take(self, size: int) -> memoryview:
         """The bytes that belong to the last reply, `size` of them."""
-        (data,) = self._child.take([size])
+        with self.guarded("collect", self.limits.collect):
+            (data,) = self._child.take([size])
         return data
 
     def collect(

@@ -14,14 +14,14 @@ from judge.child.protocol import Call, Repeat, encode, receive_request
 @pytest.mark.parametrize("awake_s", [0.0, 0.05, 5.0])
 def test_requests_are_read_whole_while_awake_and_after(awake_s: float) -> None:
     judge, child = socket.socketpair()
-    data = encode(Call()) + encode(Repeat("mixed", True)) + encode(Repeat(None, False))
+    data = encode(Call()) + encode(Repeat("mixed", True, False)) + encode(Repeat(None, False, True))
     with judge, child:
         judge.sendall(data[:9])
         late = threading.Timer(0.2, judge.sendall, [data[9:]])
         late.start()
         assert receive_request(child, awake_s) == Call()
-        assert receive_request(child, awake_s) == Repeat("mixed", True)
-        assert receive_request(child, awake_s) == Repeat(None, False)
+        assert receive_request(child, awake_s) == Repeat("mixed", True, False)
+        assert receive_request(child, awake_s) == Repeat(None, False, True)
 
 
 def test_waiting_awake_takes_the_core_and_ends() -> None:

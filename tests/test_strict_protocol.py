@@ -333,8 +333,9 @@ class Scripted:
         left_s: float,
         *,
         rehearsed: bool,
+        awake: bool,
     ) -> Repeated:
-        assert phase == "run"
+        assert (phase, awake) == ("run", True)
         self.asked.append("rehearsed" if rehearsed else "at once")
         self.left.append(limit_s - left_s)
         return Repeated(next(self._claims), 5.0, "", "digest")

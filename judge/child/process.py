@@ -36,7 +36,7 @@ from judge.child.protocol import (
     encode,
     message_length,
 )
-from judge.child.shared_memory import ResultArea, SeedSlot, new_shared_memory
+from judge.child.shared_memory import JudgeMemory
 from judge.child.variables import child_variables, followed_by_profiler
 from judge.profiles import TARGET, DeviceProfile
 from judge.sandbox.accounts import Account, take_account
@@ -126,6 +126,7 @@ class Child:
         self._account: Account | None = None
         self._watch: Watch | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._memory: JudgeMemory | None = None
         self._folder = Path(tempfile.mkdtemp(prefix="gdn-judge-"))
         self._cache = self._folder / "cache"
         try:
@@ -157,9 +158,8 @@ class Child:
             prefix = self._prefix(options, environment)
             if self._adopts:
                 adopt_orphans()
+            self._memory = JudgeMemory()
             self._channel, theirs = socket.socketpair()
-            self._memory = new_shared_memory()
-            self._slot, self._area = SeedSlot(self._memory), ResultArea(self._memory)
             read_fd, write_fd = os.pipe()
             self._log_thread = log.drain(read_fd)
             with theirs:
@@ -167,14 +167,14 @@ class Child:
                     self._process = subprocess.Popen(
                         [
                             *(*prefix, sys.executable, "-P", "-u", "-c", _START),
-                            *(str(_ROOT), str(theirs.fileno()), str(self._memory)),
+                            *(str(_ROOT), str(theirs.fileno()), str(self._memory.descriptor)),
                             msgspec.json.encode(settings).decode(),
                             confinement_json(self._confinement(options)),
                         ],
                         stdin=subprocess.DEVNULL,
                         stdout=write_fd,
                         stderr=write_fd,
-                        pass_fds=(theirs.fileno(), self._memory),
+                        pass_fds=(theirs.fileno(), self._memory.descriptor),
                         cwd=self._folder,
                         env=environment,
                         start_new_session=True,
@@ -216,25 +216,26 @@ class Child:
         finally:
             self._channel.setblocking(False)
 
-    def wait_until_seed_is_awaited(self, limit_s: float) -> None:
+    def wait_until_seed_is_awaited(self, limit_s: float) -> bool:
         """Wait until the child has done what comes before a repetition, and waits for its seed.
 
-        Returns too where it answers or ends instead, of which `reply` tells. Keeps the core busy,
-        at first at least: the child keeps its own busy meanwhile. Raises ChildTimeout.
+        False where it answers or ends instead, of which `reply` tells. Keeps the core busy, at
+        first at least: the child keeps its own busy meanwhile. Raises ChildTimeout.
         """
         start = time.monotonic()
-        while not any(self._slot.is_awaited() for _ in range(_LOOKS)):
+        while not any(self._memory.is_seed_awaited() for _ in range(_LOOKS)):
             if self._process.poll() is not None or select.select([self._channel], [], [], 0)[0]:
-                return
+                return False
             waited_s = time.monotonic() - start
             if waited_s > limit_s:
                 raise ChildTimeout("no answer in time")
             if waited_s > _POLL_S:
                 time.sleep(_PAUSE_S)
+        return True
 
     def hand_over(self, seed: int) -> None:
         """Give the seed to a child that waits for one."""
-        self._slot.hand_over(seed)
+        self._memory.hand_over(seed)
 
     def reply(self, limit_s: float) -> Reply:
         """Wait for a reply that needs no request: Ready. Raises as `ask` does."""
@@ -243,8 +244,8 @@ class Child:
         return decode_reply(self._read(length, deadline))
 
     def take(self, sizes: Sequence[int]) -> list[memoryview]:
-        """Copies of the bytes that belong to the last reply, of these numbers of bytes."""
-        return self._area.take(sizes)
+        """Copies of the bytes that belong to the last reply. Raises ChildError."""
+        return self._memory.take(sizes)
 
     def pause(self, paused: bool) -> None:
         """Stop all that the child runs, or let it go on."""
@@ -290,8 +291,9 @@ class Child:
             # an earlier child may have made this process adopt bubblewrap's own too
             reap(self._orphans() | adopted_from(self._process.pid))
             self._channel.close()
-            os.close(self._memory)
             self._log_thread.join(_EXIT_WAIT_S)
+        if self._memory is not None:
+            self._memory.close()
         if not ended:
             return
         self._save_cache()

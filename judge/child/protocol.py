@@ -47,11 +47,13 @@ class Repeat(msgspec.Struct, tag=True, frozen=True):
 
     The contents follow from a seed, which the child finds in its slot when it asks there for it.
     gate: in place of the case's own, None to keep that. rehearsed: whether the call is made once
-    with the old contents before the seed is asked for.
+    with the old contents before the seed is asked for. awake: whether the child stays awake for the
+    next request.
     """
 
     gate: str | None
     rehearsed: bool
+    awake: bool
 
 
 class Collect(msgspec.Struct, tag=True, frozen=True):

@@ -61,7 +61,7 @@ from judge.child.protocol import (
 )
 from judge.child.renewal import Arguments, Renewal
 from judge.child.results import plain_view, result_problem
-from judge.child.shared_memory import ResultArea, SeedSlot
+from judge.child.shared_memory import ChildMemory
 from judge.child.snapshot import Snapshot
 from judge.digest import tensor_digest
 from judge.profiles import DeviceProfile
@@ -69,7 +69,7 @@ from judge.sm_budget import enter_budget
 from reference.preprocess import Preprocess, preprocess_for
 
 _PR_SET_PDEATHSIG = 1
-_AWAKE_S = 0.002  # most repetitions are asked for at once
+_AWAKE_S = 0.002  # most of a submission's repetitions are asked for at once
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -114,7 +114,7 @@ def main(channel_fd: int, memory_fd: int, settings_json: str) -> None:
         if isinstance(request, Close):
             return
         reply = worker.answer(request)
-        awake_s = _AWAKE_S if isinstance(reply, Repeated) else 0.0
+        awake_s = _AWAKE_S if isinstance(request, Repeat) and request.awake else 0.0
         channel.sendall(encode(reply))
 
 
@@ -130,7 +130,7 @@ class Worker:
 
     def __init__(self, settings: Settings, memory_fd: int) -> None:
         self._settings = settings
-        self._slot, self._area = SeedSlot(memory_fd), ResultArea(memory_fd)
+        self._memory = ChildMemory(memory_fd)
         self._device = torch.device(settings.device)
         self._held: Held = contextlib.nullcontext
         if settings.sms is not None:
@@ -214,7 +214,7 @@ class Worker:
         )
         self._synchronize()
         self._results = {"first": timed.first, "last": timed.last}
-        self._area.put([torch.tensor(timed.samples_ms, dtype=torch.float64, device="cpu")])
+        self._memory.put([torch.tensor(timed.samples_ms, dtype=torch.float64, device="cpu")])
         return Ran()
 
     def _repeat(self, request: Repeat) -> Repeated:
@@ -225,7 +225,7 @@ class Worker:
         problem = ""
 
         def renew() -> None:
-            seed = self._slot.wait()
+            seed = self._memory.wait_for_seed()
             with _no_modes():
                 self._renewal.set_seed(seed)
                 self._renewal.renew(request.gate)
@@ -277,7 +277,7 @@ class Worker:
         result = self._results[request.which]
         self._synchronize()
         problem = result_problem(result, self._case, self._device)
-        own = [self, self._slot, self._area, *filter(None, (self._renewal, self._snapshot))]
+        own = [self, self._memory, *filter(None, (self._renewal, self._snapshot))]
         collected = Collected(
             problem=problem,
             digests=self._digests(),
@@ -285,7 +285,7 @@ class Worker:
             forbidden=forbidden_loaded(self._settings.folder),
         )
         if not problem:
-            self._area.put([plain_view(tensor).contiguous() for tensor in result])
+            self._memory.put([plain_view(tensor).contiguous() for tensor in result])
         return collected
 
     def _profile(self, request: Profile) -> Profiled:

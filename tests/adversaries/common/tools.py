@@ -73,6 +73,16 @@ def judge_function(name: str) -> Callable[..., object]:
     raise DoorShut(f"found no function {name}")
 
 
+def judge_class(name: str) -> type:
+    """One class of the judge by its name. Raises DoorShut."""
+    for candidate in gc.get_objects():
+        if not isinstance(candidate, type) or candidate.__name__ != name:
+            continue
+        if candidate.__module__.partition(".")[0] == "judge":
+            return candidate
+    raise DoorShut(f"found no class {name}")
+
+
 def channel_fds() -> list[int]:
     """File descriptors of this process's connected sockets: the judge's channel is among them."""
     sockets = []

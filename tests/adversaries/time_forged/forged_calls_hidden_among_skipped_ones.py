@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import random
 import time
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -23,7 +22,8 @@ from tools import Argument, Result, garbage_like, silenced_worker
 
 _SKIPPED = 0.6
 _server = silenced_worker()
-_prepare, _repeat, _wait = _server._prepare, _server._repeat, _server._slot.wait
+_memory = _server._memory
+_prepare, _repeat, _wait = _server._prepare, _server._repeat, _memory.wait_for_seed
 _first_seed = -1
 _typical_s = 0.0
 _is_compared = _skipping = False
@@ -52,7 +52,7 @@ def _repeat_mixed(request: Any) -> Any:
 
 
 _server._prepare, _server._repeat = _prepare_and_remember, _repeat_mixed
-_server._slot = SimpleNamespace(wait=_wait_and_choose)
+_memory.wait_for_seed = _wait_and_choose
 
 
 def _pad(seconds: float) -> None:

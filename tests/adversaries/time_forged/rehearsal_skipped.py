@@ -10,7 +10,6 @@ Needs: GPU
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -18,8 +17,8 @@ from right import gdn_prefill_forward as right
 from tools import Argument, Result, silenced_worker
 
 _server = silenced_worker()
-_slot = _server._slot
-_repeat = _server._repeat
+_memory = _server._memory
+_repeat, _wait_for_seed = _server._repeat, _memory.wait_for_seed
 _last: list[Result] = []
 _is_rehearsal = False
 
@@ -27,7 +26,7 @@ _is_rehearsal = False
 def _wait() -> int:
     global _is_rehearsal
     _is_rehearsal = False
-    return _slot.wait()
+    return _wait_for_seed()
 
 
 def _repeat_for_half(request: Any) -> Any:
@@ -37,7 +36,7 @@ def _repeat_for_half(request: Any) -> Any:
     return msgspec.structs.replace(reply, milliseconds=reply.milliseconds / 2)
 
 
-_server._slot = SimpleNamespace(wait=_wait)
+_memory.wait_for_seed = _wait
 _server._repeat = _repeat_for_half
 
 

@@ -1,8 +1,8 @@
 """The seed held back until its work is done.
 
-The guard is silenced and the slot exchanged in which the judge hands over a seed between two calls:
-inputs of the submission's own making and their result come first, and only then the worker learns
-the seed and starts its clock.
+The guard is silenced and the method shadowed by which the worker waits for a seed: inputs of the
+submission's own making and their result come first, and only then the worker learns the seed and
+starts its clock.
 
 Caught as: CHEAT
 Evidence: the judge's clock saw
@@ -11,7 +11,6 @@ Needs: CPU or GPU
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -19,7 +18,8 @@ from right import gdn_prefill_forward as right
 from tools import Argument, Result, silenced_worker
 
 _server = silenced_worker()
-_repeat, _wait = _server._repeat, _server._slot.wait
+_memory = _server._memory
+_repeat, _wait = _server._repeat, _memory.wait_for_seed
 _ready: list[Result] = []
 _gate: str | None = None
 
@@ -39,7 +39,7 @@ def _wait_and_work() -> int:
 
 
 _server._repeat = _repeat_and_note
-_server._slot = SimpleNamespace(wait=_wait_and_work)
+_memory.wait_for_seed = _wait_and_work
 
 
 def gdn_prefill_forward(*arguments: Argument) -> Result:

@@ -15,8 +15,8 @@ from right import gdn_prefill_forward as right
 from tools import Argument, Result, judge_function, worker
 
 _server = worker()
-_slot = type(_server._slot)
-_wait = _slot.wait
+_memory = type(_server._memory)
+_wait = _memory.wait_for_seed
 _ready: list[Result] = []
 
 
@@ -32,7 +32,7 @@ def _wait_and_work(self: Any) -> int:
     return seed
 
 
-_slot.wait = _wait_and_work
+_memory.wait_for_seed = _wait_and_work
 
 
 def gdn_prefill_forward(*arguments: Argument) -> Result:
