@@ -14,9 +14,9 @@ from judge.record import Witness
 class Repetition:
     """One repetition, in milliseconds and microseconds.
 
-    claimed_ms: the call, as the child timed it. seen_ms: by the judge's clock, from sending the
-    seed of new contents to having the digest of the result. busy_us: what the device still took
-    from the stop event until it was idle, the copies of the result included.
+    claimed_ms: the call, as the child timed it. seen_ms: by the judge's clock, from handing over
+    the seed of new contents to having the digest of the result. busy_us: what the device still
+    took from the stop event until it was idle, the copies of the result included.
     """
 
     claimed_ms: float
