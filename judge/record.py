@@ -113,7 +113,7 @@ class CaseResult:
         alone; gpu_ms_by: graph or profiler.
     conditions: of the GPU before and after the timed calls, where NVML tells. noisy: why these
         times are, empty where nothing says so. repeated: whether they are of a second attempt,
-        made because the first one's were noisy.
+        made because the first one's were noisy or the judge's clock contradicted them.
     """
 
     suite: str

@@ -131,6 +131,7 @@ class Session:
             seconds=outcome.seconds,
             audits=outcome.audits,
             witness=outcome.witness,
+            repeated=outcome.repeated,
         )
 
     def prepare(self, case: Case, seed: int) -> None:

@@ -61,6 +61,7 @@ class Outcome:
     timing: Timing | None = None
     audits: list[Audit] = field(default_factory=list)
     witness: Witness | None = None
+    repeated: bool = False
     seconds: dict[str, float] = field(default_factory=dict)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from judge.floor import Ceilings, floor_ms
 from judge.repetitions import Repetitions
 from judge.schedule import schedule
 from judge.strict_protocol import Terms, run_strict_protocol
-from judge.trial import Limits, Outcome
+from judge.trial import Limits, Outcome, TrialOver
 from judge.verdict import Verdict
 from judge.witness import Allowance, Pair, Repetition, unquiet, weigh
 
@@ -320,6 +321,7 @@ class Scripted:
     def __init__(self, claims: Iterator[float]) -> None:
         self.limits, self.outcome = Limits(run=100.0), Outcome()
         self.answered_s, self.asked_s = 0.01, 0.03
+        self.seen_ms: Iterator[float] = repeat(10.0)
         self.asked: list[str] = []
         self.left: list[float] = []
         self._claims = claims
@@ -338,6 +340,7 @@ class Scripted:
         assert (phase, awake) == ("run", True)
         self.asked.append("rehearsed" if rehearsed else "at once")
         self.left.append(limit_s - left_s)
+        self.answered_s = next(self.seen_ms) / 1e3
         return Repeated(next(self._claims), 5.0, "", "digest")
 
     def pause(self, paused: bool) -> None:
@@ -384,3 +387,27 @@ def test_nothing_is_rehearsed_on_a_cpu_nor_behind_a_slow_call() -> None:
     asked = asked_of([0.5, 2.5, 0.5, 0.5], rehearsed=True).asked
     turns = [one for one in asked if one in ("rehearsed", "at once")]
     assert turns == ["rehearsed"] * 4 + ["at once", "rehearsed"]
+
+
+@pytest.mark.parametrize(
+    ("second", "evidence"), [(0.6, ""), (9.0, "claimed 0.5 ms a call; the judge's clock saw 8.5")]
+)
+def test_nobody_is_accused_by_one_measurement(second: float, evidence: str) -> None:
+    # one warm-up and three calls, of which 0.5 ms are claimed, and 5 ms seen at first
+    trial = Scripted(repeat(0.5))
+    trial.seen_ms = chain(repeat(5.0, 4), repeat(second))
+    allowance = replace(LENIENT, rest_ms=1.0)
+    terms = Terms(ScriptedNull(trial.asked), allowance)
+    trusted = Answers(answer(42))
+    if evidence:
+        with pytest.raises(TrialOver) as over:
+            run_strict_protocol(trial, timed_case(), Repetitions(1, 3), trusted, {}, terms)
+        assert over.value.verdict is Verdict.CHEAT
+        assert over.value.detail.startswith(evidence)
+    else:
+        run_strict_protocol(trial, timed_case(), Repetitions(1, 3), trusted, {}, terms)
+        assert trial.outcome.timing.samples_ms == [0.5, 0.5, 0.5]
+        assert trial.outcome.witness.seen_ms == second
+    assert trial.outcome.repeated
+    assert trial.asked.count("at once") == 8
+    assert trial.asked.count("null") == 2
