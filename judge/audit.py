@@ -38,7 +38,7 @@ class AuditCounts:
 
 AUDITS = {
     "cuda": AuditCounts(fresh=2, surprise=True, quick=3, paired=2),
-    "cpu": AuditCounts(fresh=1, surprise=True, quick=1, paired=0),
+    "cpu": AuditCounts(fresh=1, surprise=True, quick=0, paired=0),
 }
 NO_AUDITS = AuditCounts(fresh=0, surprise=False, quick=0, paired=0)
 

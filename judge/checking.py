@@ -10,7 +10,8 @@ from judge.case import HEAD_DIM, Case
 from judge.record import TensorError
 from judge.verdict import Verdict
 
-_ELEMENTS_AT_ONCE = 1 << 23
+_ELEMENTS_AT_ONCE = {"cuda": 1 << 23, "cpu": 1 << 18}
+"""So many that a GPU is busy, and so few that a processor's cache holds them in float64."""
 
 
 @dataclass
@@ -78,9 +79,10 @@ def tensor_error(
     """Largest error of a finite tensor, its place, and the share of elements out of tolerance."""
     flat_actual, flat_expected = actual.reshape(-1), expected.reshape(-1)
     max_abs, max_ratio, place, wrong = 0.0, -1.0, 0, 0
-    for start in range(0, flat_expected.numel(), _ELEMENTS_AT_ONCE):
-        wanted = flat_expected[start : start + _ELEMENTS_AT_ONCE]
-        part = flat_actual[start : start + _ELEMENTS_AT_ONCE].to(torch.float64)
+    at_once = _ELEMENTS_AT_ONCE[expected.device.type]
+    for start in range(0, flat_expected.numel(), at_once):
+        wanted = flat_expected[start : start + at_once]
+        part = flat_actual[start : start + at_once].to(torch.float64)
         difference = (part - wanted).abs_()
         max_abs = max(max_abs, float(difference.max()))
         ratio = difference.div_((wanted.abs() + 1).mul_(tolerance))
@@ -106,8 +108,9 @@ def _bad_values(name: str, actual: torch.Tensor) -> str:
     flat = actual.reshape(-1)
     bad = 0
     first = None
-    for start in range(0, flat.numel(), _ELEMENTS_AT_ONCE):
-        not_finite = ~torch.isfinite(flat[start : start + _ELEMENTS_AT_ONCE])
+    at_once = _ELEMENTS_AT_ONCE[actual.device.type]
+    for start in range(0, flat.numel(), at_once):
+        not_finite = ~torch.isfinite(flat[start : start + at_once])
         count = int(not_finite.sum())
         if count and first is None:
             place = torch.tensor(start + int(not_finite.to(torch.uint8).argmax()))

@@ -143,7 +143,8 @@ class Session:
             trial = self._trial(Outcome())
             trial.ask(Prepare(case, seed), Prepared, "prepare", self._limits.prepare)
             trial.ask(Call(), Called, "first call", self._limits.first_call)
-        self.repeat()  # the first one also sets up what the later ones use
+        if self._options.device != "cpu":
+            self.repeat()  # the first one also captures the graphs that the later ones replay
 
     def repeat(self) -> Repetition:
         """One repetition with fresh contents, whose result nobody looks at. Raises ChildError.

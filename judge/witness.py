@@ -62,7 +62,7 @@ class Allowance:
 
 ALLOWANCES = {
     "cuda": Allowance(12, 0.2, 0.1, 0.05, 0.2, 100.0),
-    "cpu": Allowance(3, 100.0, 3.0, math.inf, 0.0, 0.0),
+    "cpu": Allowance(1, 100.0, 3.0, math.inf, 0.0, 0.0),
 }
 """Those of CUDA rest on honest submissions' figures (docs/measurements.md). On a CPU, whose times
 are not official and whose cores others use too, only gross contradictions are refused."""

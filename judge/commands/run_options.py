@@ -47,7 +47,7 @@ from judge.yamlfile import CaseFileError
 
 ROOT = Path(__file__).resolve().parents[2]
 CASES = ROOT / "cases"
-DEFAULT_COUNT = {"cuda": Repetitions(10, 100), "cpu": Repetitions(1, 3)}
+DEFAULT_COUNT = {"cuda": Repetitions(10, 100), "cpu": Repetitions(0, 3)}
 INTERRUPTED = 130
 MAX_CALLS = 100_000
 MAX_TIMEOUT_S = 86_400.0
@@ -66,7 +66,7 @@ def _finite(context: click.Context, option: click.Parameter, value: float) -> fl
 
 _OPTIONS = (
     click.option(
-        "--warmup", type=click.IntRange(0, MAX_CALLS), help="Warm-up calls: 10 on CUDA, 1 on a CPU."
+        "--warmup", type=click.IntRange(0, MAX_CALLS), help="Warm-up calls: 10 on CUDA, 0 on a CPU."
     ),
     click.option(
         "--repetitions",
