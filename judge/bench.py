@@ -132,8 +132,7 @@ class Bench:
         self._plan = plan
         self._progress = progress
         self._seeds = seeds or AuditSeeds()
-        rooms = (0, 0) if sharing is None else _rooms_for_answers(plan.device, sharing)
-        self._kept = KeptAnswers(plan.device, *rooms)
+        self._kept = KeptAnswers(plan.device, *_rooms_for_answers(plan.device, sharing))
         self._logs: list[ChildLog] = []
         self._baseline: Session | None = None
         self._null: Session | None = None
@@ -143,9 +142,7 @@ class Bench:
         created = datetime.now(UTC)
         if plan.choice.measure is Measure.REFERENCE:
             submission = baseline_submission(plan.device.type)
-            # trusted, and on a CPU new contents take as long as calls do
-            strict = plan.strict and plan.device.type == "cuda"
-            self._baseline = self._own_session(submission, created, "baseline", strict=strict)
+            self._baseline = self._own_session(submission, created, "baseline", strict=False)
         if plan.strict and plan.timed:
             self._null = self._own_session(null_submission(), created, "null", strict=True)
         self._rivals: dict[tuple[str, str], Session] = {}
@@ -180,7 +177,7 @@ class Bench:
         return self._rivals[one.name, one.scope]
 
     def new_rival(self, one: Implementation, log: ChildLog) -> Session:
-        """A session of something that takes turns."""
+        """A session of something that takes turns in the lab's loop."""
         prefix = f"{one.name} ({one.scope}): "
         return Session(
             one.submission,
@@ -188,7 +185,7 @@ class Bench:
             self._plan.limits,
             log,
             lambda phase: self._progress.phase(prefix + phase),
-            strict=self._plan.strict,
+            strict=False,
         )
 
     def known(self, suite: str, case: Case) -> Answers:
@@ -204,6 +201,17 @@ class Bench:
             may_stay=suite != HIDDEN_SUITE,
         )
 
+    def answer_ahead(self) -> None:
+        """Make answers that can stay on the device, while the children start.
+
+        Where that fails, the case that needs them will say so.
+        """
+        self._progress.phase("reference")
+        with contextlib.suppress(Exception):
+            for suite, case in self._plan.cases:
+                if case.timed and suite != HIDDEN_SUITE and self._kept.may_take(case):
+                    self.known(suite, case)
+
     def terms(self, case: Case, *paused: Session) -> Terms | None:
         """What the times of a case are held against; None where they are not.
 
@@ -216,7 +224,10 @@ class Bench:
         floor = floor_ms(case, self._ceilings) if self._ceilings else None
         kind = self._plan.device.type
         quiet_ms = self._quiet_ms.get(case.name)
-        return Terms(self._null, ALLOWANCES[kind], floor, quiet_ms, rehearsed=kind == "cuda")
+        on_cuda = kind == "cuda"
+        return Terms(
+            *(self._null, ALLOWANCES[kind], floor, quiet_ms), rehearsed=on_cuda, looped=on_cuda
+        )
 
     def measure_quiet_machine(self) -> str:
         """Run the null submission alone, once, before any submission has been loaded.
@@ -237,18 +248,19 @@ class Bench:
         return ""
 
     def measure_baseline(
-        self, suite: str, case: Case, known: Answers, terms: Terms | None, *paused: Session
+        self, suite: str, case: Case, known: Answers, *paused: Session
     ) -> CaseResult | None:
         """Time the baseline at a timed case where the run has no time of it yet.
 
-        The result, which any verdict but PASS leaves without a time; None where nothing was due.
+        It is trusted, and its loop is the one whose times count for a submission. The result, which
+        any verdict but PASS leaves without a time; None where nothing was due.
         """
         if self._baseline is None or not case.timed or case.name in self.measured:
             return None
         plan = self._plan
         trusted = Answers(known.fixed)
         with _paused(paused):
-            result = self._baseline.judge(suite, case, plan.seed, plan.count, trusted, terms)
+            result = self._baseline.judge(suite, case, plan.seed, plan.count, trusted)
         if result.verdict is Verdict.PASS and result.timing is not None:
             self.measured[case.name] = result.timing
         return result
@@ -299,6 +311,10 @@ class KeptAnswers:
         self._device_room = device_room
         self._host_room = host_room
         self._kept: dict[Case, Answers] = {}
+
+    def may_take(self, case: Case) -> bool:
+        """Whether there may be room on the device for answers of a case that is not kept yet."""
+        return self._device_room > 0 and case not in self._kept
 
     def of(self, case: Case, compute: Callable[[], Answers], *, may_stay: bool) -> Answers:
         """The answers of a case, computed where they are not kept.
@@ -357,11 +373,12 @@ def _bytes(expected: Expected) -> int:
     return expected.output.nbytes + expected.final_state.nbytes
 
 
-def _rooms_for_answers(device: torch.device, sharing: int) -> tuple[int, int]:
-    """Bytes on a CUDA device, which no other bench uses, and in the memory that all share."""
+def _rooms_for_answers(device: torch.device, sharing: int | None) -> tuple[int, int]:
+    """Bytes on a CUDA device, which no other bench uses, and in the memory that benches share."""
     on_device = 0
     if device.type == "cuda":
         total = torch.cuda.get_device_properties(device).total_memory
         on_device = max(0, total - _FOR_CASES)
-    on_host = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // sharing
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    on_host = memory // sharing if sharing is not None else 0
     return int(on_device * _KEPT_SHARE), int(on_host * _KEPT_SHARE)

@@ -92,6 +92,7 @@ def grade(
     run = _Run(plan, progress, shared, opened, compile_errors or {})
     interrupted = False
     try:
+        shared.answer_ahead()
         run.note(shared.measure_quiet_machine())
         for number, (suite, case) in enumerate(plan.cases, start=1):
             progress.case(number, len(plan.cases), case.name)
@@ -151,7 +152,6 @@ class _Run:
             plan.simple,
             self._rival_session,
             self._session.pause,
-            strict=plan.strict,
             everything=plan.benchmarks,
         )
 
@@ -226,7 +226,7 @@ class _Run:
         with _timed(seconds, "null"):
             terms = self._bench.terms(case, self._session)
         with _timed(seconds, "baseline"):
-            baseline = self._bench.measure_baseline(suite, case, known, terms, self._session)
+            baseline = self._bench.measure_baseline(suite, case, known, self._session)
         if baseline is not None and baseline.verdict is not Verdict.PASS:
             self._notes.append(
                 f"no baseline for {case.name}: {baseline.verdict}: {baseline.detail}"
@@ -249,18 +249,15 @@ class _Run:
         if rivals is not None:
             self._bench.at_rest(False)
             rivals.prepare(suite, case, plan.seed, plan.count, known)
-            if terms is not None:
-                terms = replace(terms, beside=rivals.take_turns)
-            else:
-                rivals.run_block(0)
+        beside = rivals.run_block if rivals is not None else None
         before = self._conditions(case)
         with self._bench.alone():
-            result = self._session.judge(suite, case, plan.seed, plan.count, known, terms)
+            result = self._session.judge(suite, case, plan.seed, plan.count, known, terms, beside)
         around = [before, self._conditions(case)]
         with _timed(result.seconds, "gpu_time"):
             gauged = self._gauge(result)
         if rivals is not None:
-            self._finish(rivals, strict=terms is not None)
+            self._finish(rivals)
         if result.timing is None or plan.device.type != "cuda":
             return result
         return replace(
@@ -289,11 +286,8 @@ class _Run:
             return self._session.gauge()
         return None
 
-    def _finish(self, rivals: Rivals, *, strict: bool) -> None:
-        if strict:
-            rivals.complete_turns()
-        else:
-            rivals.run_block(1)
+    def _finish(self, rivals: Rivals) -> None:
+        rivals.complete_turns()
         if self._plan.device.type == "cuda" and not followed_by_profiler():
             rivals.gauge()
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import struct
 import time
+from collections.abc import Callable
 
-from judge.audit import Answers
+from judge.audit import Answer, Answers
 from judge.case import Case
 from judge.child.protocol import Ran, Run
 from judge.repetitions import UNTIMED, Repetitions
@@ -16,28 +17,61 @@ _CLOCK_MARGIN = 1.05  # two clocks, one of them the GPU's
 
 
 def run_lab_protocol(
-    trial: Trial, case: Case, count: Repetitions, answers: Answers, inputs: dict[str, str]
+    trial: Trial,
+    case: Case,
+    count: Repetitions,
+    answers: Answers,
+    inputs: dict[str, str],
+    beside: Callable[[], None] | None = None,
 ) -> None:
-    """Let the child run its loop, then judge the first and the last timed result.
+    """Let the child run its loop, then judge the first and the last result.
 
-    inputs: digests that the inputs keep. Timing and findings go to the trial's outcome. Raises
-    TrialOver.
+    inputs: digests that the inputs keep. beside: as `run_loop` takes it. Timing and findings go to
+    the trial's outcome. Raises TrialOver.
     """
     repetitions = count if case.timed else UNTIMED
-    limit_s = trial.limits.run
-    start = time.monotonic()
-    trial.ask(Run(repetitions.warmup, repetitions.repetitions), Ran, "run", limit_s)
-    wall_ms = (time.monotonic() - start) * 1e3
-    data = trial.take(8 * repetitions.repetitions)
+    samples = run_loop(trial, case, repetitions, answers.fixed, inputs, beside)
     if case.timed:
-        samples = list(struct.unpack(f"={repetitions.repetitions}d", data))
-        timing = usable_timing(samples)
-        if sum(samples) > wall_ms * _CLOCK_MARGIN:
-            raise TrialOver(
-                Verdict.CHEAT,
-                f"claimed {sum(samples):.6g} ms of calls in a run that took {wall_ms:.6g} ms",
-            )
-        trial.outcome.timing = timing
-    for which in ("first", "last"):
-        label = f"{which} timed call"
-        trial.collect(which, label, case, answers.fixed, inputs)
+        trial.outcome.timing = usable_timing(samples)
+
+
+def run_loop(
+    trial: Trial,
+    case: Case,
+    count: Repetitions,
+    answer: Answer,
+    inputs: dict[str, str],
+    beside: Callable[[], None] | None = None,
+) -> list[float]:
+    """Milliseconds of calls in the lab's loop, whose first and last result are right.
+
+    answer: what calls with the inputs' contents return; inputs: digests of these. beside: called
+    before each of two halves of the loop, so that something else is timed in turns with it. Raises
+    TrialOver.
+    """
+    half = count.repetitions - count.repetitions // 2
+    blocks = [half, count.repetitions - half] if beside is not None else [count.repetitions]
+    samples: list[float] = []
+    for number, calls in enumerate(blocks):
+        if beside is not None:
+            beside()
+        if calls:
+            samples += loop_samples(trial, Repetitions(count.warmup, calls))
+        if number == 0:
+            trial.collect("first", "first timed call", case, answer, inputs)
+    trial.collect("last", "last timed call", case, answer, inputs)
+    return samples
+
+
+def loop_samples(trial: Trial, count: Repetitions) -> list[float]:
+    """Milliseconds of calls in one loop, whose results nobody looks at. Raises TrialOver."""
+    start = time.monotonic()
+    trial.ask(Run(count.warmup, count.repetitions), Ran, "run", trial.limits.run)
+    wall_ms = (time.monotonic() - start) * 1e3
+    samples = list(struct.unpack(f"={count.repetitions}d", trial.take(8 * count.repetitions)))
+    if sum(samples) > wall_ms * _CLOCK_MARGIN:
+        raise TrialOver(
+            Verdict.CHEAT,
+            f"claimed {sum(samples):.6g} ms of calls in a run that took {wall_ms:.6g} ms",
+        )
+    return samples

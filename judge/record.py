@@ -69,7 +69,9 @@ class Witness:
     unclaimed_ms: what a repetition took beside its call, less the same of the null submission;
     allowed_ms: how much of that is let pass. busy_us: microseconds from the stop event until the
     device was idle, less the same of the null submission. floor_ms: the least that a call can take
-    on this device, None where unknown.
+    on this device, None where unknown. loop_ms: a call in the lab's loop that followed, None where
+    none did; charged_ms: what was added to that loop's times, because calls with new contents took
+    that much longer than cold caches explain.
     """
 
     claimed_ms: float
@@ -80,6 +82,8 @@ class Witness:
     allowed_ms: float
     busy_us: float
     floor_ms: float | None
+    loop_ms: float | None = None
+    charged_ms: float = 0.0
 
 
 @dataclass

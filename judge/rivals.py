@@ -21,6 +21,7 @@ from judge.timing import summarize
 from judge.verdict import Verdict
 
 T100, T60 = "t100", "t60"
+_BLOCKS = 2
 _TRIAL_SHARE = 5
 _LEAST_TRIALS = 5
 
@@ -67,17 +68,16 @@ class Rivals:
         new_session: Callable[[Implementation], Session],
         pause: Callable[[bool], None],
         *,
-        strict: bool,
         everything: bool,
     ) -> None:
         self._public = [_Rival(one, new_session(one)) for one in public]
         self._simple = None if simple is None else _Rival(simple, new_session(simple))
         self._pause = pause
-        self._strict = strict
         self._everything = everything
         self._count = Repetitions(0, 1)
         self._case = ""
         self._turns: list[_Rival] = []
+        self._blocks_run = 0
 
     @property
     def sessions(self) -> list[Session]:
@@ -87,7 +87,7 @@ class Rivals:
     def prepare(
         self, suite: str, case: Case, seed: int, count: Repetitions, answers: Answers
     ) -> None:
-        """Check every rival on a case, and warm those up that will take turns.
+        """Check every rival on a case.
 
         Where only the fastest takes turns, some calls of all that are right say which one that is.
         """
@@ -104,29 +104,21 @@ class Rivals:
             if not self._everything:
                 self._try_out()
             self._turns = self._chosen()
-            self._warm_up(self._turns)
+        self._blocks_run = 0
 
-    def take_turns(self) -> None:
-        """One timed call of each that takes turns. The submission's comes next."""
+    def run_block(self) -> None:
+        """Time half of the calls of each that takes turns; half of the submission's come next."""
+        half = self._count.repetitions // _BLOCKS
+        calls = self._count.repetitions - half if self._blocks_run == 0 else half
+        self._blocks_run += 1
         with self._submission_stopped():
             for rival in self._turns:
-                self._time(rival, rival.samples)
+                self._time(rival, calls, rival.samples)
 
     def complete_turns(self) -> None:
         """Make up for the turns that a submission which failed did not get to."""
-        while any(one.right and len(one.samples) < self._count.repetitions for one in self._turns):
-            self.take_turns()
-
-    def run_block(self, number: int) -> None:
-        """A block of calls of each in the lab's loop: 0 before the submission's calls, 1 after."""
-        half = self._count.repetitions // 2
-        calls = half if number == 1 else self._count.repetitions - half
-        with self._submission_stopped():
-            for rival in self._turns:
-                if rival.right and calls:
-                    self._guarded(
-                        rival, lambda one=rival: one.samples.extend(self._block(one, calls))
-                    )
+        while self._blocks_run < _BLOCKS:
+            self.run_block()
 
     def gauge(self) -> None:
         """Measure a call of each that took turns without its host cost; on CUDA only."""
@@ -167,26 +159,19 @@ class Rivals:
         return is_public and one.scope == FULL and rival.right
 
     def _try_out(self) -> None:
-        candidates = [rival for rival in self._public if self._may_be_t100(rival)]
-        self._warm_up(candidates)
-        for _ in range(max(_LEAST_TRIALS, self._count.repetitions // _TRIAL_SHARE)):
-            for rival in candidates:
-                self._time(rival, rival.trials)
+        for rival in self._public:
+            if self._may_be_t100(rival):
+                calls = max(_LEAST_TRIALS, self._count.repetitions // _TRIAL_SHARE)
+                self._time(rival, calls, rival.trials)
 
-    def _warm_up(self, rivals: Sequence[_Rival]) -> None:
-        for rival in rivals:
-            for _ in range(self._count.warmup):
-                self._time(rival, [])
+    def _time(self, rival: _Rival, calls: int, samples: list[float]) -> None:
+        """Add the milliseconds of calls in the lab's loop."""
 
-    def _time(self, rival: _Rival, samples: list[float]) -> None:
-        def one_call() -> None:
-            samples.append(rival.session.repeat().claimed_ms)
+        def block() -> None:
+            samples.extend(rival.session.run(Repetitions(self._count.warmup, calls)))
 
-        if rival.right:
-            self._guarded(rival, one_call)
-
-    def _block(self, rival: _Rival, calls: int) -> list[float]:
-        return rival.session.run(Repetitions(self._count.warmup, calls))
+        if rival.right and calls:
+            self._guarded(rival, block)
 
     def _guarded(self, rival: _Rival, step: Callable[[], None]) -> None:
         """A rival that fails while it is timed has no time on this case."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import struct
 from collections.abc import Callable, Iterator
 
 from judge import rules
@@ -25,12 +24,10 @@ from judge.child.protocol import (
     Profile,
     Profiled,
     ProtocolError,
-    Ran,
     Ready,
     Reply,
-    Run,
 )
-from judge.lab_protocol import run_lab_protocol
+from judge.lab_protocol import loop_samples, run_lab_protocol
 from judge.record import CaseResult
 from judge.repetitions import Repetitions
 from judge.strict_protocol import Terms, repetition_of, run_strict_protocol
@@ -102,10 +99,12 @@ class Session:
         count: Repetitions,
         answers: Answers,
         terms: Terms | None = None,
+        beside: Callable[[], None] | None = None,
     ) -> CaseResult:
         """Run one case and return its result, unscored; never raises for what a child does.
 
-        terms: what the times of a timed case are held against under the strict protocol.
+        terms: what the times of a timed case are held against under the strict protocol. beside:
+        called before each half of the lab's loop, so that something else takes turns with it.
         """
         outcome = Outcome()
         self._log.heading(f"{suite}/{case.name}")
@@ -114,7 +113,7 @@ class Session:
             if self._child is not None:
                 self._child.seal_cache()
         try:
-            self._try(case, seed, count, answers, terms, outcome)
+            self._try(case, seed, count, answers, terms, beside, outcome)
         except TrialOver as verdict:
             outcome.verdict, outcome.detail = verdict.verdict, verdict.detail
         if outcome.verdict is not Verdict.PASS:
@@ -162,10 +161,7 @@ class Session:
     def run(self, count: Repetitions) -> list[float]:
         """Milliseconds of calls in the lab's loop, of the case judged last. Raises ChildError."""
         with self._no_trial():
-            trial = self._trial(Outcome())
-            trial.ask(Run(count.warmup, count.repetitions), Ran, "run", self._limits.run)
-            data = trial.take(8 * count.repetitions)
-            return list(struct.unpack(f"={count.repetitions}d", data))
+            return loop_samples(self._trial(Outcome()), count)
 
     def gauge(self) -> Gauged:
         """A call of the case judged last without its host cost, on CUDA. Raises ChildError."""
@@ -215,6 +211,7 @@ class Session:
         count: Repetitions,
         answers: Answers,
         terms: Terms | None,
+        beside: Callable[[], None] | None,
         outcome: Outcome,
     ) -> None:
         self._at_rest(True)
@@ -230,9 +227,9 @@ class Session:
         if case.timed:
             self._at_rest(False)
         if self._strict:
-            run_strict_protocol(trial, case, count, answers, inputs, terms)
+            run_strict_protocol(trial, case, count, answers, inputs, terms, beside)
         else:
-            run_lab_protocol(trial, case, count, answers, inputs)
+            run_lab_protocol(trial, case, count, answers, inputs, beside)
         self.rules = rules.judge_loaded(self.rules, trial.forbidden, 1, on_cuda)
 
     @contextlib.contextmanager

@@ -1,22 +1,37 @@
-"""The protocol for hostile code: new contents at every call, audits, and the judge's own clock."""
+"""The protocol for hostile code: new contents at every call, audits, and the judge's own clock.
+
+On CUDA the lab's loop follows, whose times count: new contents are made by other kernels and take
+their time, and a launch behind them finds the processor's caches cold, which costs what no repeated
+call shows, more on a machine whose cores others use too. Where the calls with new contents took
+longer than that explains, the difference is added to the loop's times.
+"""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol as Interface
 
-from judge.audit import Answers
+from judge.audit import Answer, Answers
 from judge.case import Case
 from judge.child.protocol import Repeated
+from judge.lab_protocol import run_loop
 from judge.late_audit import LateAudits
 from judge.record import Audit
 from judge.repetitions import Repetitions
 from judge.schedule import Step, schedule
 from judge.trial import Trial, TrialOver, usable_timing
 from judge.verdict import Verdict
-from judge.witness import Allowance, Pair, Repetition, unquiet, weigh
+from judge.witness import (
+    Allowance,
+    Pair,
+    Repetition,
+    below_floor,
+    charge_ms,
+    unquiet,
+    weigh,
+)
 
 
 class Null(Interface):
@@ -33,10 +48,9 @@ class Terms:
     floor_ms: the least that a call can take on this device. quiet_ms: what a repetition of the null
     submission takes beside its call while no submission has run. None where they are not known.
     rehearsed: whether a call with the old contents comes before each but those that follow a slow
-    one: on CUDA, where a launch would else be timed with cold caches, tens of microseconds later
-    than in the lab's loop. The seed of the new contents is handed over when that call has ended;
-    then the judge's clock starts.
-    beside: called before every timed repetition, so that something else is timed in turns with it.
+    one: on CUDA, where a launch would else be timed with colder caches. The seed of the new
+    contents is handed over when that call has ended; then the judge's clock starts.
+    looped: whether the lab's loop follows: on CUDA.
     """
 
     null: Null
@@ -44,7 +58,7 @@ class Terms:
     floor_ms: float | None = None
     quiet_ms: float | None = None
     rehearsed: bool = False
-    beside: Callable[[], None] | None = None
+    looped: bool = False
 
 
 class ClocksDiffer(TrialOver):
@@ -62,18 +76,34 @@ def run_strict_protocol(
     answers: Answers,
     inputs: dict[str, str],
     terms: Terms | None,
+    beside: Callable[[], None] | None = None,
 ) -> None:
     """Ask for one repetition after the other, audit some, and weigh the claimed times.
 
     Where the clocks differ, all is measured once more: what another program does for a moment
     accuses nobody. inputs: digests of the inputs at the fixed seed. terms: None where the case is
-    not timed. Timing, audits and witness go to the trial's outcome. Raises TrialOver.
+    not timed. beside: as `run_loop` takes it. Timing, audits and witness go to the trial's outcome.
+    Raises TrialOver.
     """
     try:
-        _measure(trial, case, count, answers, inputs, terms)
+        last = _measure(trial, case, count, answers, inputs, terms)
     except ClocksDiffer:
         trial.outcome.repeated = True
-        _measure(trial, case, count, answers, inputs, terms)
+        last = _measure(trial, case, count, answers, inputs, terms)
+    if terms is not None and terms.looped:
+        same = _digests(last, answers, inputs)
+        samples = run_loop(trial, case, count, last, same, beside)
+        _charge(trial, usable_timing(samples).median_ms, samples, terms)
+
+
+def _charge(trial: Trial, loop_ms: float, samples: list[float], terms: Terms) -> None:
+    """Let the loop's times count, with what is to be added to them."""
+    witness = trial.outcome.witness
+    if terms.floor_ms is not None and loop_ms < terms.floor_ms:
+        raise TrialOver(Verdict.CHEAT, below_floor(loop_ms, terms.floor_ms))
+    charged_ms = charge_ms(witness.claimed_ms, loop_ms, terms.allowance)
+    trial.outcome.witness = replace(witness, loop_ms=loop_ms, charged_ms=charged_ms)
+    trial.outcome.timing = usable_timing([sample + charged_ms for sample in samples])
 
 
 def _measure(
@@ -83,7 +113,8 @@ def _measure(
     answers: Answers,
     inputs: dict[str, str],
     terms: Terms | None,
-) -> None:
+) -> Answer:
+    """What the last repetition had to return."""
     limit_s = trial.limits.run
     spent_s = 0.0
     seen: list[Repetition] = []
@@ -92,8 +123,6 @@ def _measure(
     late = LateAudits()
     last_ms = 0.0
     for step in schedule(case, count, answers, allowance):
-        if step.timed and terms is not None and terms.beside is not None:
-            terms.beside()
         null = _null_repetition(trial, terms) if step.paired else None
         rehearsed = terms is not None and terms.rehearsed and last_ms <= _SLOW_MS
         left_s = limit_s - spent_s
@@ -118,6 +147,7 @@ def _measure(
         late.audit(trial, answers, statistics.median(one.claimed_ms for one in seen))
         _weigh(trial, seen, pairs, terms)
         trial.outcome.timing = timing
+    return step.answer
 
 
 def _weigh(trial: Trial, seen: list[Repetition], pairs: list[Pair], terms: Terms) -> None:
@@ -146,8 +176,12 @@ def _audit(
     trial: Trial, case: Case, step: Step, answers: Answers, inputs: dict[str, str], digest: str
 ) -> None:
     answer = step.answer
-    same = inputs if answer is answers.fixed else answer.input_digests
+    same = _digests(answer, answers, inputs)
     finding = trial.collect("last", step.label, case, answer, same, digest)
     trial.outcome.audits.append(
         Audit(step.label, answer.seed, answer.gate, answer.tolerance, finding.errors)
     )
+
+
+def _digests(answer: Answer, answers: Answers, inputs: dict[str, str]) -> dict[str, str]:
+    return inputs if answer is answers.fixed else answer.input_digests

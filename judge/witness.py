@@ -49,7 +49,8 @@ class Allowance:
     pairs: how many are made. rest_ms, rest_share: what may be left unclaimed, fixed and as a share
     of the null submission's rest. apart_ms, apart_share: how much more may be claimed in a pair
     than elsewhere. busy_us: how much longer than after a call of the null submission the device
-    may take until it is idle, which the host's own doing varies by tens of microseconds.
+    may take until it is idle, which the host's own doing varies by tens of microseconds. cold_ms,
+    cold_share: how much longer a call with new contents may take than one in the lab's loop.
     """
 
     pairs: int
@@ -58,11 +59,13 @@ class Allowance:
     apart_ms: float
     apart_share: float
     busy_us: float
+    cold_ms: float
+    cold_share: float
 
 
 ALLOWANCES = {
-    "cuda": Allowance(12, 0.2, 0.1, 0.05, 0.2, 100.0),
-    "cpu": Allowance(1, 100.0, 3.0, math.inf, 0.0, 0.0),
+    "cuda": Allowance(12, 0.2, 0.1, 0.05, 0.2, 100.0, 0.02, 0.02),
+    "cpu": Allowance(1, 100.0, 3.0, math.inf, 0.0, 0.0, 0.0, 0.0),
 }
 """Those of CUDA rest on honest submissions' figures (docs/measurements.md). On a CPU, whose times
 are not official and whose cores others use too, only gross contradictions are refused."""
@@ -121,6 +124,24 @@ def _quicker(times_ms: Iterable[float]) -> float:
     return ordered[int(_QUICKER_SHARE * len(ordered))]
 
 
+def charge_ms(claimed_ms: float, loop_ms: float, allowance: Allowance) -> float:
+    """What is added to times of the lab's loop: as much as cold caches do not explain.
+
+    claimed_ms: median of calls with new contents. loop_ms: of calls in the loop, whose contents
+    repeat. A call that does less where they do gains no more than is allowed here.
+    """
+    cold_ms = allowance.cold_ms + allowance.cold_share * claimed_ms
+    return max(0.0, claimed_ms - cold_ms - loop_ms)
+
+
+def below_floor(time_ms: float, floor_ms: float) -> str:
+    """One line of evidence against a time that no call on this device takes."""
+    return (
+        f"claimed {time_ms:.6g} ms a call; this device needs at least {floor_ms:.6g} ms to move "
+        "its data"
+    )
+
+
 def unquiet(pairs: Sequence[Pair], quiet_ms: float | None) -> str:
     """One line where the null submission found the machine much busier than before the run.
 
@@ -153,7 +174,7 @@ def _contradiction(witness: Witness, seen: Sequence[Repetition], allowance: Allo
     if witness.busy_us > allowance.busy_us + _LONG_BUSY_SHARE * witness.claimed_ms * 1e3:
         return f"{claimed}; the device was busy for another {witness.busy_us:.6g} us afterwards"
     if witness.floor_ms is not None and witness.claimed_ms < witness.floor_ms:
-        return f"{claimed}; this device needs at least {witness.floor_ms:.6g} ms to move its data"
+        return below_floor(witness.claimed_ms, witness.floor_ms)
     for one in seen:
         if one.claimed_ms > one.seen_ms * _CLOCK_MARGIN:
             return (

@@ -170,7 +170,7 @@ def _compare(case: Case, judges: Judges, bare: BareLoop, rounds: int) -> dict[st
     known = answers(case, SEED, AUDITS["cuda"], AuditSeeds(), bare.device)
     judges.null.prepare(case, SEED)
     floor = floor_ms(case, known_ceilings(ceilings_folder(), bare.device))
-    terms = Terms(judges.null, ALLOWANCES["cuda"], floor, rehearsed=True)
+    terms = Terms(judges.null, ALLOWANCES["cuda"], floor, rehearsed=True, looped=True)
     medians: dict[str, list[float]] = {"strict": [], "lab": [], "bare": []}
     for _ in range(rounds):
         medians["strict"].append(judges.median_ms(judges.strict, case, known, terms))

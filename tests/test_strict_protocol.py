@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import struct
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import chain, repeat
 from pathlib import Path
@@ -14,7 +16,7 @@ from trial import known_answers, put_on_trial, verdict_cases, write_submission
 from judge.audit import Answer, Answers, AuditSeeds
 from judge.case import Case
 from judge.checking import Expected, Finding
-from judge.child.protocol import Repeated
+from judge.child.protocol import Ran, Repeated, Run
 from judge.digest import folded, tensor_digest
 from judge.floor import Ceilings, floor_ms
 from judge.repetitions import Repetitions
@@ -91,7 +93,14 @@ def test_submissions_of_a_run_share_their_audits_and_runs_do_not() -> None:
 
 
 ALLOWANCE = Allowance(
-    pairs=12, rest_ms=0.05, rest_share=0.05, apart_ms=0.06, apart_share=0.1, busy_us=30.0
+    pairs=12,
+    rest_ms=0.05,
+    rest_share=0.05,
+    apart_ms=0.06,
+    apart_share=0.1,
+    busy_us=30.0,
+    cold_ms=0.02,
+    cold_share=0.1,
 )
 NULL = Repetition(0.01, 1.01, 5.0)  # a rest of 1 ms: 0.05 + 0.05 ms are let pass
 
@@ -324,6 +333,7 @@ class Scripted:
         self.seen_ms: Iterator[float] = repeat(10.0)
         self.asked: list[str] = []
         self.left: list[float] = []
+        self.judged: list[tuple[str, int, dict[str, str], str]] = []
         self._claims = claims
 
     def repeat(
@@ -343,10 +353,29 @@ class Scripted:
         self.answered_s = next(self.seen_ms) / 1e3
         return Repeated(next(self._claims), 5.0, "", "digest")
 
+    def ask(self, request: Run, wanted: type[Ran], phase: str, limit_s: float) -> Ran:
+        self.asked.append(f"loop of {request.repetitions} after {request.warmup}")
+        self.looped_ms = [next(self._claims) for _ in range(request.repetitions)]
+        time.sleep(sum(self.looped_ms) / 1e3)
+        return Ran()
+
+    def take(self, size: int) -> bytes:
+        assert size == 8 * len(self.looped_ms)
+        return struct.pack(f"={len(self.looped_ms)}d", *self.looped_ms)
+
     def pause(self, paused: bool) -> None:
         self.asked.append("stopped" if paused else "going on")
 
-    def collect(self, *_: object) -> Finding:
+    def collect(
+        self,
+        which: str,
+        label: str,
+        case: Case,
+        answer: Answer,
+        inputs: dict[str, str],
+        committed: str = "",
+    ) -> Finding:
+        self.judged.append((which, answer.seed, inputs, committed))
         return Finding(Verdict.PASS, "", [])
 
 
@@ -362,7 +391,14 @@ class ScriptedNull:
 
 
 LENIENT = Allowance(
-    pairs=1, rest_ms=1e9, rest_share=0.0, apart_ms=1e9, apart_share=0.0, busy_us=1e9
+    pairs=1,
+    rest_ms=1e9,
+    rest_share=0.0,
+    apart_ms=1e9,
+    apart_share=0.0,
+    busy_us=1e9,
+    cold_ms=0.02,
+    cold_share=0.1,
 )
 
 
@@ -411,3 +447,60 @@ def test_nobody_is_accused_by_one_measurement(second: float, evidence: str) -> N
     assert trial.outcome.repeated
     assert trial.asked.count("at once") == 8
     assert trial.asked.count("null") == 2
+
+
+def looped(
+    claims: list[float],
+    loop: list[float],
+    beside: Callable[[], None] | None = None,
+    floor_ms: float | None = None,
+) -> Scripted:
+    """A trial of one warm-up and these claims, and of a loop of as many calls."""
+    trial = Scripted(iter([1.0, *claims, *loop]))
+    known = Answers(answer(42), (replace(answer(7), input_digests={"q": "fresh"}),))
+    terms = Terms(ScriptedNull(trial.asked), LENIENT, floor_ms, looped=True)
+    count = Repetitions(1, len(claims))
+    run_strict_protocol(trial, timed_case(), count, known, {"q": "fixed"}, terms, beside)
+    return trial
+
+
+def test_the_loop_s_times_count_where_cold_caches_explain_the_rest() -> None:
+    # of 1 ms with new contents 0.02 ms and a tenth are let pass
+    trial = looped([1.0, 1.0, 1.0], [0.9, 0.89, 0.88])
+    assert trial.outcome.timing.samples_ms == [0.9, 0.89, 0.88]
+    witness = trial.outcome.witness
+    assert (witness.claimed_ms, witness.loop_ms, witness.charged_ms) == (1.0, 0.89, 0.0)
+    assert "loop of 3 after 1" in trial.asked
+
+
+def test_a_call_that_does_less_where_contents_repeat_gains_no_more_than_that() -> None:
+    trial = looped([1.0, 1.0, 1.0], [0.2, 0.1, 0.3])
+    assert trial.outcome.timing.samples_ms == pytest.approx([0.88, 0.78, 0.98])
+    assert trial.outcome.timing.median_ms == pytest.approx(1.0 - 0.02 - 0.1)
+    assert trial.outcome.witness.charged_ms == pytest.approx(0.68)
+
+
+def test_the_loop_s_results_are_judged_by_the_contents_of_the_last_repetition() -> None:
+    trial = looped([1.0, 1.0], [1.0, 1.0])
+    fresh = (7, {"q": "fresh"})
+    assert trial.judged[-3:] == [
+        ("last", *fresh, "digest"),
+        ("first", *fresh, ""),
+        ("last", *fresh, ""),
+    ]
+
+
+def test_the_loop_takes_turns_with_what_runs_beside_it() -> None:
+    order: list[str] = []
+    trial = looped([1.0] * 5, [1.0] * 5, lambda: order.append("beside"))
+    loops = [one for one in trial.asked if one.startswith("loop")]
+    assert loops == ["loop of 3 after 1", "loop of 2 after 1"]
+    assert order == ["beside", "beside"]
+    assert len(trial.outcome.timing.samples_ms) == 5
+
+
+def test_a_loop_quicker_than_the_device_can_be_is_no_loop() -> None:
+    with pytest.raises(TrialOver) as over:
+        looped([1.0], [0.1], floor_ms=0.3)
+    assert over.value.verdict is Verdict.CHEAT
+    assert over.value.detail.startswith("claimed 0.1 ms a call; this device needs at least 0.3 ms")

@@ -108,7 +108,9 @@ def terms_for(case: Case, device: str, allowance: Allowance | None = None) -> Te
     floor = None
     if kind.type == "cuda":
         floor = floor_ms(case, known_ceilings(ceilings_folder(), kind))
-    return Terms(null, allowance or ALLOWANCES[kind.type], floor, rehearsed=kind.type == "cuda")
+    on_cuda = kind.type == "cuda"
+    allowed = allowance or ALLOWANCES[kind.type]
+    return Terms(null, allowed, floor, rehearsed=on_cuda, looped=on_cuda)
 
 
 def new_session(

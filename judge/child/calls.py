@@ -8,12 +8,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import torch
 
+from judge.child.driver import Driver
+
 Result = object
 Held = Callable[[], AbstractContextManager[None]]
+Keep = Callable[[Result, int], None]
 _PROCESSOR_FIELD = 39 - 3  # proc(5): field 39 of stat, counted from field 3 behind the name
 
 
@@ -39,22 +43,23 @@ class TimedCall:
 def time_call(
     call: Callable[[], Result],
     renew: Callable[[], None],
-    device: torch.device,
-    keep: Callable[[Result], None],
+    keep: Keep,
+    driver: Driver | None,
     held: Held = nullcontext,
     *,
     rehearsed: bool = False,
 ) -> TimedCall:
     """Renew the inputs, then time one call on an idle device and wait until all its work ended.
 
-    keep: copies what was returned. On CUDA the copies are queued on the current stream right behind
-    the stop event: what another stream has not finished by then is not in them. held: entered for
-    the call and the copies. rehearsed: both are done once before the inputs are renewed, outside
-    of `held`, so that the timed call finds the processor as calls in the lab's loop do, and what
-    waits for the whole device is done. Garbage is looked for in the call alone: elsewhere a
-    finaliser could work unseen.
+    keep: copies what was returned; it is told the handle of the current stream, 0 on a CPU. On CUDA
+    the copies are queued there right behind the stop event: what another stream has not finished by
+    then is not in them. held: entered for the call and the copies. rehearsed: both are done once
+    before the inputs are renewed, outside of `held`, so that the timed call finds the processor
+    more as calls in the lab's loop do, and what waits for the whole device is done. Garbage is
+    looked for in the call alone: elsewhere a finaliser could work unseen. driver: CUDA's, None on a
+    CPU.
     """
-    time_one = _time_until_idle if device.type == "cuda" else _time_and_keep
+    time_one = partial(_time_until_idle, driver=driver) if driver is not None else _time_and_keep
     with _CollectingInside(call) as collecting_call:
         if rehearsed:
             time_one(collecting_call, keep, nullcontext)
@@ -63,16 +68,20 @@ def time_call(
 
 
 def _time_until_idle(
-    call: Callable[[], Result], keep: Callable[[Result], None], held: Held
+    call: Callable[[], Result], keep: Keep, held: Held, driver: Driver
 ) -> TimedCall:
-    torch.cuda.synchronize()
     start, end, kept = (torch.cuda.Event(enable_timing=True) for _ in range(3))
+    for event in (end, kept):
+        event.record()
+    torch.cuda.synchronize()
     with held():
         start.record()
         result = call()
-        end.record()
-        keep(result)
-        kept.record()
+        # from here to the last event no other thread of Python gets in between
+        stream = torch.cuda.current_stream().cuda_stream
+        driver.record(end, stream)
+        keep(result, stream)
+        driver.record(kept, stream)
         kept.synchronize()
     copied = time.perf_counter_ns()
     torch.cuda.synchronize()
@@ -81,12 +90,10 @@ def _time_until_idle(
     return TimedCall(start.elapsed_time(end), busy_us, result)
 
 
-def _time_and_keep(
-    call: Callable[[], Result], keep: Callable[[Result], None], held: Held
-) -> TimedCall:
+def _time_and_keep(call: Callable[[], Result], keep: Keep, held: Held) -> TimedCall:
     with held():
         milliseconds, result = _time_with_host_clock(call)
-    keep(result)
+    keep(result, 0)
     return TimedCall(milliseconds, 0.0, result)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 
 from judge.case import HEAD_DIM, Case
-from judge.child.results import plain_view
+from judge.child.driver import Driver
+from judge.child.results import plain_addresses, plain_view, result_problem
 from judge.digest import digest_of_words, folded, result_digest
 
 Result = tuple[torch.Tensor, torch.Tensor]
@@ -14,11 +15,14 @@ Result = tuple[torch.Tensor, torch.Tensor]
 class Snapshot:
     """Buffers for output [B, T, Hv, 128] and final_state [B, Hv, 128, 128] of one case.
 
-    On CUDA the digest is captured in a graph, so that it costs the host little and takes no memory
-    from the pool that the submission allocates from.
+    driver: CUDA's, None on a CPU. On CUDA the digest is captured in a graph, so that it costs the
+    host little and takes no memory from the pool that the submission allocates from.
     """
 
-    def __init__(self, case: Case, device: torch.device) -> None:
+    def __init__(self, case: Case, device: torch.device, driver: Driver | None) -> None:
+        self._case = case
+        self._device = device
+        self._driver = driver
         heads = (case.batch, case.tokens, case.v_heads, HEAD_DIM)
         states = (case.batch, case.v_heads, HEAD_DIM, HEAD_DIM)
         self.result: Result = (
@@ -29,13 +33,26 @@ class Snapshot:
         if device.type == "cuda":
             self._capture()
 
-    def copy(self, result: Result) -> str:
-        """Copy a result of the right form, on CUDA on the current stream without waiting for it.
+    def copy(self, result: object, stream: int) -> None:
+        """Copy a result, if it has the form of one; on CUDA to be done by a stream, not waited for.
 
-        Why that made no copy, else "": a result in these very buffers changes with them.
+        Results as they mostly are go straight to the driver, so that nothing comes in between.
         """
-        for kept, returned in zip(self.result, result, strict=True):
-            kept.copy_(plain_view(returned))
+        addresses = plain_addresses(result, self.result) if self._driver is not None else None
+        if addresses is not None:
+            for kept, address in zip(self.result, addresses, strict=True):
+                self._driver.copy(kept.data_ptr(), address, kept.nbytes, stream)
+        elif not result_problem(result, self._case, self._device):
+            for kept, returned in zip(self.result, result, strict=True):
+                kept.copy_(plain_view(returned))
+
+    def problem(self, result: object) -> str:
+        """Why a result that was to be copied is none, else "".
+
+        One in these very buffers changes with them.
+        """
+        if problem := result_problem(result, self._case, self._device):
+            return problem
         own = [(kept.data_ptr(), kept.data_ptr() + kept.nbytes) for kept in self.result]
         for name, returned in zip(("output", "final_state"), result, strict=True):
             storage = plain_view(returned).untyped_storage()

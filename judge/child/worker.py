@@ -28,6 +28,7 @@ from judge.child.arguments import (
     untimed_part,
 )
 from judge.child.calls import Held, TimedCalls, on_one_core, time_call, time_calls
+from judge.child.driver import Driver
 from judge.child.failure import describe
 from judge.child.gpu_time import gpu_time
 from judge.child.guard import Guard
@@ -132,6 +133,7 @@ class Worker:
         self._settings = settings
         self._memory = ChildMemory(memory_fd)
         self._device = torch.device(settings.device)
+        self._driver = Driver() if self._device.type == "cuda" else None
         self._held: Held = contextlib.nullcontext
         if settings.sms is not None:
             self._held = enter_budget(self._device, settings.sms).held
@@ -222,7 +224,6 @@ class Worker:
         if self._snapshot is None:
             self._get_ready_to_repeat()
         self._poison(self._results.pop("returned", None))
-        problem = ""
 
         def renew() -> None:
             seed = self._memory.wait_for_seed()
@@ -230,21 +231,20 @@ class Worker:
                 self._renewal.set_seed(seed)
                 self._renewal.renew(request.gate)
 
-        def keep(result: object) -> None:
-            nonlocal problem
+        def keep(result: object, stream: int) -> None:
             with _no_modes():
-                problem = result_problem(result, self._case, self._device)
-                problem = problem or self._snapshot.copy(result)
+                self._snapshot.copy(result, stream)
 
         timed = time_call(
             lambda: function(*arguments),
             renew,
-            self._device,
             keep,
+            self._driver,
             self._held,
             rehearsed=request.rehearsed,
         )
         with _no_modes():
+            problem = self._snapshot.problem(timed.result)
             digest = "" if problem else self._snapshot.digest()
         self._results = {"returned": timed.result, "last": self._snapshot.result}
         return Repeated(timed.milliseconds, timed.busy_us, problem, digest)
@@ -253,11 +253,10 @@ class Worker:
         returned = self._results.get("call")
         self._poison_results()
         self._renewal.prepare()
-        self._snapshot = Snapshot(self._case, self._device)
-        if not result_problem(returned, self._case, self._device):
-            # once before any is timed: kernels load at their first launch, which may wait for all
-            # of the device, and so for what keeps surplus SMs busy
-            self._snapshot.copy(returned)
+        self._snapshot = Snapshot(self._case, self._device, self._driver)
+        # once before any is timed: kernels load at their first launch, which may wait for all of
+        # the device, and so for what keeps surplus SMs busy
+        self._snapshot.copy(returned, self._stream())
         if self._device.type == "cuda":
             self._pinned.enter_context(on_one_core())
 
@@ -277,7 +276,8 @@ class Worker:
         result = self._results[request.which]
         self._synchronize()
         problem = result_problem(result, self._case, self._device)
-        own = [self, self._memory, *filter(None, (self._renewal, self._snapshot))]
+        own = [self, self._memory]
+        own += filter(None, (self._driver, self._renewal, self._snapshot))
         collected = Collected(
             problem=problem,
             digests=self._digests(),
@@ -304,6 +304,10 @@ class Worker:
             )
             if tensor is not None
         }
+
+    def _stream(self) -> int:
+        on_cuda = self._device.type == "cuda"
+        return torch.cuda.current_stream().cuda_stream if on_cuda else 0
 
     def _synchronize(self) -> None:
         if self._device.type == "cuda":
