@@ -41,6 +41,7 @@ from judge.strict_protocol import Terms
 from judge.submission import Submission
 from judge.text import plain
 from judge.verdict import Verdict
+from judge.witness import charge_note
 
 MOST_TIMEOUTS = 3
 """Cases of one submission that may run out of time; the rest is not run, lest it hold the lane."""
@@ -240,6 +241,8 @@ class _Run:
             self._rival_results += results
             self._notes += failures(results)
         result.seconds.update(seconds)
+        if result.witness is not None:
+            self.note(charge_note(case.name, result.witness))
         return result
 
     def _attempt(self, suite: str, case: Case, known: Answers, terms: Terms | None) -> CaseResult:

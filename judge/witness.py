@@ -76,6 +76,7 @@ _QUICKER_SHARE = 0.4
 _QUIET_SHARE, _QUIET_MS = 1.25, 0.3
 # Of a call, after which the judge's own steps find cold caches: of unclaimed and of busy time.
 _LONG_SHARE, _LONG_BUSY_SHARE = 0.01, 0.001
+_CHARGE_TOLD = 0.05
 _CLOCK_MARGIN = 1.05  # two clocks, one of them the GPU's
 
 
@@ -132,6 +133,16 @@ def charge_ms(claimed_ms: float, loop_ms: float, allowance: Allowance) -> float:
     """
     cold_ms = allowance.cold_ms + allowance.cold_share * claimed_ms
     return max(0.0, claimed_ms - cold_ms - loop_ms)
+
+
+def charge_note(case: str, witness: Witness) -> str:
+    """A line about a case whose times had to be made longer by more than a trifle, else empty."""
+    if witness.loop_ms is None or witness.charged_ms <= _CHARGE_TOLD * witness.loop_ms:
+        return ""
+    return (
+        f"{case}: {witness.claimed_ms:.6g} ms a call with new contents, {witness.loop_ms:.6g} ms "
+        f"where they repeat: {witness.charged_ms:.6g} ms are added"
+    )
 
 
 def below_floor(time_ms: float, floor_ms: float) -> str:

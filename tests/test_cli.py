@@ -88,6 +88,7 @@ def test_table_and_full_csv(tmp_path: Path) -> None:
     assert [row["verdict"] for row in rows] == ["WRONG", "PASS"]
     assert rows[0]["score"] == "0"
     assert float(rows[1]["score"]) > 0
+    assert [row["charged_ms"] for row in rows] == ["", "0.000000"]
 
 
 def test_last_step_of_csoj_exits_with_0_whatever_the_verdict(tmp_path: Path) -> None:

@@ -90,6 +90,29 @@ def test_captured_graph_is_judged_and_passes(tmp_path: Path) -> None:
     assert [result.verdict for result in results] == [Verdict.PASS, Verdict.PASS]
 
 
+def test_a_call_that_rests_where_contents_repeat_is_charged_for_it(tmp_path: Path) -> None:
+    # with new contents it keeps the device busy for some tens of milliseconds first
+    resting = """
+seen = None
+
+def gdn_prefill_forward(*arguments):
+    global seen
+    mark = arguments[0].reshape(-1)[:8].tolist()
+    if mark != seen:
+        torch.cuda._sleep(60_000_000)
+    seen = mark
+    return right(*arguments)
+"""
+    path = write_submission(tmp_path, resting)
+    results, _, _ = put_on_trial(path, tmp_path, device="cuda:0", strict=True)
+    assert [result.verdict for result in results] == [Verdict.PASS, Verdict.PASS]
+    for result in results:
+        witness = result.witness
+        assert witness.charged_ms > 0
+        cold_ms = 0.02 + 0.02 * witness.claimed_ms
+        assert result.timing.median_ms == pytest.approx(witness.claimed_ms - cold_ms)
+
+
 def test_graph_captured_for_one_case_may_serve_an_equal_one(tmp_path: Path) -> None:
     source = (V01 / "tilelang_fwd.py").read_text()
     path = write_submission(tmp_path / "s", GRAPH.replace("right(", "v01("))

@@ -94,8 +94,8 @@ _OPTIONS = (
     click.option(
         "--protocol",
         type=click.Choice(["strict", "lab"]),
-        help="strict: new inputs at every call, audits, the judge's own clock beside the child's. "
-        "lab: the lab's plain loop. Default: strict, lab under a profiler.",
+        help="lab: the lab's plain loop. strict: before it, new inputs at every call, audits, and "
+        "the judge's own clock. Default: strict, lab under a profiler.",
     ),
     click.option("--sms", type=click.IntRange(min=1), metavar="N", help=SMS_HELP),
     click.option(

@@ -95,6 +95,7 @@ FULL_COLUMNS = (
     "gpu_ms_by",
     "noisy",
     "repeated",
+    "charged_ms",
 )
 
 
@@ -154,6 +155,7 @@ def _full_row(record: Record, result: CaseResult) -> dict[str, Value]:
         "gpu_ms_by": result.gpu_ms_by,
         "noisy": result.noisy,
         "repeated": result.repeated,
+        "charged_ms": six_decimals(result.witness.charged_ms if result.witness else None),
     }
 
 
