@@ -15,17 +15,17 @@ from typing import Protocol as Interface
 
 import torch
 
-from judge.audit import AUDITS, NO_AUDITS, Answer, Answers, AuditSeeds, answers
+from judge.audit import AUDITS, NO_AUDITS, Answers, AuditSeeds, answers
 from judge.baseline import Choice, Measure
 from judge.caches import ceilings_folder, log_folder
 from judge.case import HIDDEN_SUITE, Case, Suite
-from judge.checking import Expected
 from judge.checkpoints import CheckpointFile
 from judge.child.errors import ChildError
 from judge.child.log import ChildLog
 from judge.child.process import ChildOptions
 from judge.floor import floor_ms, known_ceilings
-from judge.implementations import FULL, Implementation, simple_implementation
+from judge.implementations import FULL, STUDENT, Implementation, simple_implementation
+from judge.kept_answers import KeptAnswers, rooms_for_answers
 from judge.record import CaseResult, Environment, Timing
 from judge.reference_run import baseline_submission, null_submission
 from judge.repetitions import Repetitions
@@ -35,14 +35,10 @@ from judge.strict_protocol import Terms
 from judge.submission import Submission
 from judge.trial import Limits
 from judge.verdict import Verdict
-from judge.witness import ALLOWANCES
+from judge.witness import ALLOWANCES, unquiet
 
 _QUIET_REPETITIONS = 5
-_KEPT_SHARE = 0.25
-"""Of the machine's memory, and of the device's above what follows, for answers kept between
-submissions of a run."""
-_FOR_CASES = 32 * 2**30
-"""Bytes of a device that are kept out of this: references and children need them."""
+_BASELINE_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
@@ -112,11 +108,12 @@ class Bench:
 
     The plan's submission means nothing here. seeds: of the audits, None for new ones. sharing: how
     many benches keep answers in this machine's memory; None where one submission is judged, for
-    which keeping them would take longer than making them. measured: the baseline's times by case,
-    each measured once, so that all submissions of a bench are scored by the same ones. lost: one
-    line that says why the device answers no more, empty while it does. at_rest: told True where
-    nothing is timed for a while, False before something is: what gets ready beside the submission
-    under way, such as the next one's child, does so in between.
+    which moving them there would take longer than making them: the device alone keeps some.
+    measured: the baseline's times by case, each measured once, so that all submissions of a bench
+    are scored by the same ones. lost: one line that says why the device answers no more, empty
+    while it does. at_rest: told True where nothing is timed for a while, False before something is:
+    what gets ready beside the submission under way, such as the next one's child, does so in
+    between.
     """
 
     def __init__(
@@ -132,7 +129,7 @@ class Bench:
         self._plan = plan
         self._progress = progress
         self._seeds = seeds or AuditSeeds()
-        self._kept = KeptAnswers(plan.device, *_rooms_for_answers(plan.device, sharing))
+        self._kept = KeptAnswers(plan.device, *rooms_for_answers(plan.device, sharing))
         self._logs: list[ChildLog] = []
         self._baseline: Session | None = None
         self._null: Session | None = None
@@ -177,7 +174,10 @@ class Bench:
         return self._rivals[one.name, one.scope]
 
     def new_rival(self, one: Implementation, log: ChildLog) -> Session:
-        """A session of something that takes turns in the lab's loop."""
+        """A session of something that takes turns in the lab's loop.
+
+        What is hostile among it is checked with fresh contents.
+        """
         prefix = f"{one.name} ({one.scope}): "
         return Session(
             one.submission,
@@ -185,7 +185,7 @@ class Bench:
             self._plan.limits,
             log,
             lambda phase: self._progress.phase(prefix + phase),
-            strict=False,
+            strict=self._plan.strict and one.name == STUDENT,
         )
 
     def known(self, suite: str, case: Case) -> Answers:
@@ -204,13 +204,18 @@ class Bench:
     def answer_ahead(self) -> None:
         """Make answers that can stay on the device, while the children start.
 
-        Where that fails, the case that needs them will say so.
+        Those of hidden cases may not. Where it fails, the case that needs them will say so.
         """
+        if self._plan.device.type != "cuda":
+            return
         self._progress.phase("reference")
+        timed = [(suite, case) for suite, case in self._plan.cases if case.timed]
         with contextlib.suppress(Exception):
-            for suite, case in self._plan.cases:
-                if case.timed and suite != HIDDEN_SUITE and self._kept.may_take(case):
+            for suite, case in timed:
+                if suite != HIDDEN_SUITE and not self._kept.holds(case):
                     self.known(suite, case)
+                    if not self._kept.holds(case):  # no room for more
+                        return
 
     def terms(self, case: Case, *paused: Session) -> Terms | None:
         """What the times of a case are held against; None where they are not.
@@ -247,23 +252,44 @@ class Bench:
             return f"the submission that does nothing failed: {error}"
         return ""
 
-    def measure_baseline(
-        self, suite: str, case: Case, known: Answers, *paused: Session
-    ) -> CaseResult | None:
+    def measure_baseline(self, suite: str, case: Case, known: Answers, *paused: Session) -> str:
         """Time the baseline at a timed case where the run has no time of it yet.
 
-        It is trusted, and its loop is the one whose times count for a submission. The result, which
-        any verdict but PASS leaves without a time; None where nothing was due.
+        It is trusted, and timed by the lab's loop alone. One line that says why there is still no
+        time, else empty: what disturbs it for a moment does not. paused: sessions that stand still
+        meanwhile.
         """
         if self._baseline is None or not case.timed or case.name in self.measured:
-            return None
-        plan = self._plan
-        trusted = Answers(known.fixed)
-        with _paused(paused):
-            result = self._baseline.judge(suite, case, plan.seed, plan.count, trusted)
-        if result.verdict is Verdict.PASS and result.timing is not None:
+            return ""
+        plan, trusted = self._plan, Answers(known.fixed)
+        for _ in range(_BASELINE_ATTEMPTS):
+            if problem := self.disturbance(case, *paused):
+                continue
+            with _paused(paused):
+                result = self._baseline.judge(suite, case, plan.seed, plan.count, trusted)
+            if result.verdict is not Verdict.PASS:
+                return f"{result.verdict}: {result.detail}"
+            if problem := self.disturbance(case, *paused):
+                continue
             self.measured[case.name] = result.timing
-        return result
+            return ""
+        return problem
+
+    def disturbance(self, case: Case, *paused: Session) -> str:
+        """One line where the machine is busier than before any submission was loaded, else empty.
+
+        A kernel that a stopped submission has left on the device makes what is timed beside it look
+        slow, and its own scores high. Under the strict protocol on CUDA, after `terms`. paused:
+        sessions that stand still meanwhile.
+        """
+        quiet_ms = self._quiet_ms.get(case.name)
+        if self._null is None or quiet_ms is None:
+            return ""
+        try:
+            with self.alone(*paused):
+                return unquiet([self._null.repeat() for _ in range(_QUIET_REPETITIONS)], quiet_ms)
+        except ChildError as error:
+            return f"the submission that does nothing failed: {error}"
 
     @contextmanager
     def alone(self, *paused: Session) -> Iterator[None]:
@@ -299,41 +325,6 @@ class Bench:
         return [*own, *self._rivals.values()]
 
 
-class KeptAnswers:
-    """Answers by case, kept on the device or in the machine's memory, handed out on the device.
-
-    device_room, host_room: bytes that may be kept there; the device's are filled first, and what
-    exceeds both is computed again whenever it is asked for.
-    """
-
-    def __init__(self, device: torch.device, device_room: int, host_room: int) -> None:
-        self._device = device
-        self._device_room = device_room
-        self._host_room = host_room
-        self._kept: dict[Case, Answers] = {}
-
-    def may_take(self, case: Case) -> bool:
-        """Whether there may be room on the device for answers of a case that is not kept yet."""
-        return self._device_room > 0 and case not in self._kept
-
-    def of(self, case: Case, compute: Callable[[], Answers], *, may_stay: bool) -> Answers:
-        """The answers of a case, computed where they are not kept.
-
-        may_stay: whether they may be kept on the device.
-        """
-        if case in self._kept:
-            return _moved(self._kept[case], self._device)
-        known = compute()
-        size = sum(_bytes(answer.expected) for answer in _parts(known))
-        if may_stay and size <= self._device_room:
-            self._device_room -= size
-            self._kept[case] = known
-        elif size <= self._host_room:
-            self._host_room -= size
-            self._kept[case] = _moved(known, torch.device("cpu"))
-        return known
-
-
 def log_path(created: datetime, name: str) -> Path:
     """Where what a session prints goes: by when its run began, this process and a name."""
     safe = re.sub(r"[^A-Za-z0-9_.-]", "_", name)[:60]
@@ -349,36 +340,3 @@ def _paused(sessions: Sequence[Session]) -> Iterator[None]:
     finally:
         for session in sessions:
             session.pause(False)
-
-
-def _parts(known: Answers) -> list[Answer]:
-    return [known.fixed, *known.fresh, *([known.surprise] if known.surprise is not None else [])]
-
-
-def _moved(known: Answers, device: torch.device) -> Answers:
-    def move(answer: Answer) -> Answer:
-        expected = answer.expected
-        there = Expected(expected.output.to(device), expected.final_state.to(device))
-        return replace(answer, expected=there)
-
-    return replace(
-        known,
-        fixed=move(known.fixed),
-        fresh=tuple(map(move, known.fresh)),
-        surprise=move(known.surprise) if known.surprise is not None else None,
-    )
-
-
-def _bytes(expected: Expected) -> int:
-    return expected.output.nbytes + expected.final_state.nbytes
-
-
-def _rooms_for_answers(device: torch.device, sharing: int | None) -> tuple[int, int]:
-    """Bytes on a CUDA device, which no other bench uses, and in the memory that benches share."""
-    on_device = 0
-    if device.type == "cuda":
-        total = torch.cuda.get_device_properties(device).total_memory
-        on_device = max(0, total - _FOR_CASES)
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    on_host = memory // sharing if sharing is not None else 0
-    return int(on_device * _KEPT_SHARE), int(on_host * _KEPT_SHARE)

@@ -91,7 +91,7 @@ def write_checkpoints(calibration: Calibration, path: Path) -> None:
         "name": path.stem,
         "device": re.sub(r"([*?\[])", r"[\1]", environment.device_name),
         "sms": environment.sms,
-        "protocol": f"CUDA events, {count.warmup} warm-ups, median of {count.repetitions} turns",
+        "protocol": f"CUDA events, {count.warmup} warm-ups, median of {count.repetitions} calls",
         "source": "run.py calibrate: t100 is the fastest public whole forward (t100_by), t60 "
         "reference/simple_tilelang.py",
         "date": calibration.date,

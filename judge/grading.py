@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 
 from judge import __version__
 from judge.audit import Answers
@@ -37,7 +38,7 @@ from judge.rivals import Rivals, failures
 from judge.scoring import result_score, score_run
 from judge.session import Session
 from judge.slices import predict
-from judge.strict_protocol import Terms
+from judge.strict_protocol import ClocksDiffer, Terms
 from judge.submission import Submission
 from judge.text import plain
 from judge.verdict import Verdict
@@ -227,11 +228,9 @@ class _Run:
         with _timed(seconds, "null"):
             terms = self._bench.terms(case, self._session)
         with _timed(seconds, "baseline"):
-            baseline = self._bench.measure_baseline(suite, case, known, self._session)
-        if baseline is not None and baseline.verdict is not Verdict.PASS:
-            self._notes.append(
-                f"no baseline for {case.name}: {baseline.verdict}: {baseline.detail}"
-            )
+            problem = self._bench.measure_baseline(suite, case, known, self._session)
+        if problem:
+            self._notes.append(f"no baseline for {case.name}: {problem}")
             self._check_device()
         result = self._attempt(suite, case, known, terms)
         if result.noisy:
@@ -241,8 +240,8 @@ class _Run:
             self._rival_results += results
             self._notes += failures(results)
         result.seconds.update(seconds)
-        if result.witness is not None:
-            self.note(charge_note(case.name, result.witness))
+        if told := charge_note(result.witness):
+            self.note(f"{case.name}: {told}")
         return result
 
     def _attempt(self, suite: str, case: Case, known: Answers, terms: Terms | None) -> CaseResult:
@@ -252,7 +251,7 @@ class _Run:
         if rivals is not None:
             self._bench.at_rest(False)
             rivals.prepare(suite, case, plan.seed, plan.count, known)
-        beside = rivals.run_block if rivals is not None else None
+        beside = partial(self._run_block, rivals, case) if rivals is not None else None
         before = self._conditions(case)
         with self._bench.alone():
             result = self._session.judge(suite, case, plan.seed, plan.count, known, terms, beside)
@@ -268,8 +267,15 @@ class _Run:
             gpu_ms=gauged.milliseconds if gauged else None,
             gpu_ms_by=gauged.method if gauged else "",
             conditions=around,
-            noisy=noise(result.timing, around),
+            noisy=noise(result.timing, around) or charge_note(result.witness),
         )
+
+    def _run_block(self, rivals: Rivals, case: Case, number: int) -> None:
+        """Let the rivals run a block. Raises ClocksDiffer where the machine is not quiet."""
+        before = self._bench.disturbance(case, self._session)
+        rivals.run_block(number)
+        if problem := before or self._bench.disturbance(case, self._session):
+            raise ClocksDiffer(Verdict.NOT_RUN, problem)
 
     def _conditions(self, case: Case) -> Conditions | None:
         on_cuda = case.timed and self._plan.device.type == "cuda"

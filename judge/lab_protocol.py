@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-import time
 from collections.abc import Callable
 
 from judge.audit import Answer, Answers
@@ -22,7 +21,7 @@ def run_lab_protocol(
     count: Repetitions,
     answers: Answers,
     inputs: dict[str, str],
-    beside: Callable[[], None] | None = None,
+    beside: Callable[[int], None] | None = None,
 ) -> None:
     """Let the child run its loop, then judge the first and the last result.
 
@@ -41,34 +40,41 @@ def run_loop(
     count: Repetitions,
     answer: Answer,
     inputs: dict[str, str],
-    beside: Callable[[], None] | None = None,
+    beside: Callable[[int], None] | None = None,
 ) -> list[float]:
     """Milliseconds of calls in the lab's loop, whose first and last result are right.
 
     answer: what calls with the inputs' contents return; inputs: digests of these. beside: called
-    before each of two halves of the loop, so that something else is timed in turns with it. Raises
-    TrialOver.
+    with 0 and 1 before the two halves of the loop, so that something else is timed in turns with
+    it. Raises TrialOver.
     """
     half = count.repetitions - count.repetitions // 2
     blocks = [half, count.repetitions - half] if beside is not None else [count.repetitions]
     samples: list[float] = []
+    spent_s = 0.0
     for number, calls in enumerate(blocks):
         if beside is not None:
-            beside()
+            beside(number)
         if calls:
-            samples += loop_samples(trial, Repetitions(count.warmup, calls))
+            samples += loop_samples(trial, Repetitions(count.warmup, calls), spent_s)
+            spent_s += trial.asked_s
         if number == 0:
             trial.collect("first", "first timed call", case, answer, inputs)
     trial.collect("last", "last timed call", case, answer, inputs)
     return samples
 
 
-def loop_samples(trial: Trial, count: Repetitions) -> list[float]:
-    """Milliseconds of calls in one loop, whose results nobody looks at. Raises TrialOver."""
-    start = time.monotonic()
-    trial.ask(Run(count.warmup, count.repetitions), Ran, "run", trial.limits.run)
-    wall_ms = (time.monotonic() - start) * 1e3
+def loop_samples(trial: Trial, count: Repetitions, spent_s: float = 0.0) -> list[float]:
+    """Milliseconds of calls in one loop, whose results nobody looks at. Raises TrialOver.
+
+    spent_s: seconds that earlier loops took of the limit.
+    """
+    limit_s = trial.limits.run
+    request = Run(count.warmup, count.repetitions)
+    trial.ask(request, Ran, "run", limit_s, limit_s - spent_s)
+    wall_ms = trial.asked_s * 1e3
     samples = list(struct.unpack(f"={count.repetitions}d", trial.take(8 * count.repetitions)))
+    usable_timing(samples)
     if sum(samples) > wall_ms * _CLOCK_MARGIN:
         raise TrialOver(
             Verdict.CHEAT,

@@ -114,7 +114,7 @@ class CaseResult:
     seconds: wall time by phase (prepare, first_call, run, collect, reference, null, baseline, …).
     audits, witness: of the strict protocol; empty and None under the lab's.
     gpu_ms: a call without its host cost, for information: the score knows the events' median
-        alone; gpu_ms_by: graph or profiler.
+        alone; gpu_ms_by: graph, queue or profiler.
     conditions: of the GPU before and after the timed calls, where NVML tells. noisy: why these
         times are, empty where nothing says so. repeated: whether they are of a second attempt,
         made because the first one's were noisy or the judge's clock contradicted them.
@@ -191,7 +191,7 @@ class RivalResult:
 
     scope: core (from prepared inputs, as the submission) or full_forward (from raw ones). role:
     t100 or t60 where its time is that, else empty. timing: None where it is not right or was not
-    timed. in_turns: whether its calls alternated with the submission's; else they came before.
+    timed. in_turns: whether its calls came in blocks in turns with the submission's; else before.
     gpu_ms, gpu_ms_by: as of a case's result.
     """
 

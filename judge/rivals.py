@@ -106,19 +106,24 @@ class Rivals:
             self._turns = self._chosen()
         self._blocks_run = 0
 
-    def run_block(self) -> None:
-        """Time half of the calls of each that takes turns; half of the submission's come next."""
+    def run_block(self, number: int) -> None:
+        """Time half of the calls of each that takes turns; half of the submission's come next.
+
+        number: 0 for the first half, which forgets what was measured before, 1 for the other.
+        """
         half = self._count.repetitions // _BLOCKS
-        calls = self._count.repetitions - half if self._blocks_run == 0 else half
-        self._blocks_run += 1
+        calls = self._count.repetitions - half if number == 0 else half
+        self._blocks_run = number + 1
         with self._submission_stopped():
             for rival in self._turns:
+                if number == 0:
+                    rival.samples.clear()
                 self._time(rival, calls, rival.samples)
 
     def complete_turns(self) -> None:
         """Make up for the turns that a submission which failed did not get to."""
         while self._blocks_run < _BLOCKS:
-            self.run_block()
+            self.run_block(self._blocks_run)
 
     def gauge(self) -> None:
         """Measure a call of each that took turns without its host cost; on CUDA only."""

@@ -99,7 +99,7 @@ class Session:
         count: Repetitions,
         answers: Answers,
         terms: Terms | None = None,
-        beside: Callable[[], None] | None = None,
+        beside: Callable[[int], None] | None = None,
     ) -> CaseResult:
         """Run one case and return its result, unscored; never raises for what a child does.
 
@@ -211,7 +211,7 @@ class Session:
         count: Repetitions,
         answers: Answers,
         terms: Terms | None,
-        beside: Callable[[], None] | None,
+        beside: Callable[[int], None] | None,
         outcome: Outcome,
     ) -> None:
         self._at_rest(True)

@@ -76,31 +76,46 @@ def run_strict_protocol(
     answers: Answers,
     inputs: dict[str, str],
     terms: Terms | None,
-    beside: Callable[[], None] | None = None,
+    beside: Callable[[int], None] | None = None,
 ) -> None:
     """Ask for one repetition after the other, audit some, and weigh the claimed times.
 
     Where the clocks differ, all is measured once more: what another program does for a moment
     accuses nobody. inputs: digests of the inputs at the fixed seed. terms: None where the case is
-    not timed. beside: as `run_loop` takes it. Timing, audits and witness go to the trial's outcome.
-    Raises TrialOver.
+    not timed. beside: as `run_loop` takes it; where no loop follows, once. Timing, audits
+    and witness go to the trial's outcome. Raises TrialOver.
     """
+    if beside is not None and terms is not None and not terms.looped:
+        beside(0)
     try:
-        last = _measure(trial, case, count, answers, inputs, terms)
+        _measure_all(trial, case, count, answers, inputs, terms, beside)
     except ClocksDiffer:
         trial.outcome.repeated = True
-        last = _measure(trial, case, count, answers, inputs, terms)
+        _measure_all(trial, case, count, answers, inputs, terms, beside)
+
+
+def _measure_all(
+    trial: Trial,
+    case: Case,
+    count: Repetitions,
+    answers: Answers,
+    inputs: dict[str, str],
+    terms: Terms | None,
+    beside: Callable[[int], None] | None,
+) -> None:
+    last = _measure(trial, case, count, answers, inputs, terms)
     if terms is not None and terms.looped:
         same = _digests(last, answers, inputs)
         samples = run_loop(trial, case, count, last, same, beside)
-        _charge(trial, usable_timing(samples).median_ms, samples, terms)
+        _charge(trial, samples, terms)
 
 
-def _charge(trial: Trial, loop_ms: float, samples: list[float], terms: Terms) -> None:
+def _charge(trial: Trial, samples: list[float], terms: Terms) -> None:
     """Let the loop's times count, with what is to be added to them."""
     witness = trial.outcome.witness
+    loop_ms = statistics.median(samples)
     if terms.floor_ms is not None and loop_ms < terms.floor_ms:
-        raise TrialOver(Verdict.CHEAT, below_floor(loop_ms, terms.floor_ms))
+        raise ClocksDiffer(Verdict.CHEAT, below_floor(loop_ms, terms.floor_ms))
     charged_ms = charge_ms(witness.claimed_ms, loop_ms, terms.allowance)
     trial.outcome.witness = replace(witness, loop_ms=loop_ms, charged_ms=charged_ms)
     trial.outcome.timing = usable_timing([sample + charged_ms for sample in samples])
@@ -151,7 +166,7 @@ def _measure(
 
 
 def _weigh(trial: Trial, seen: list[Repetition], pairs: list[Pair], terms: Terms) -> None:
-    if noise := unquiet(pairs, terms.quiet_ms):
+    if noise := unquiet([pair.null for pair in pairs], terms.quiet_ms):
         raise ClocksDiffer(Verdict.NOT_RUN, noise)
     trial.outcome.witness, evidence = weigh(seen, pairs, terms.allowance, terms.floor_ms)
     if evidence:

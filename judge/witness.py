@@ -64,7 +64,7 @@ class Allowance:
 
 
 ALLOWANCES = {
-    "cuda": Allowance(12, 0.2, 0.1, 0.05, 0.2, 100.0, 0.02, 0.02),
+    "cuda": Allowance(12, 0.2, 0.1, 0.05, 0.2, 100.0, 0.015, 0.02),
     "cpu": Allowance(1, 100.0, 3.0, math.inf, 0.0, 0.0, 0.0, 0.0),
 }
 """Those of CUDA rest on honest submissions' figures (docs/measurements.md). On a CPU, whose times
@@ -135,13 +135,16 @@ def charge_ms(claimed_ms: float, loop_ms: float, allowance: Allowance) -> float:
     return max(0.0, claimed_ms - cold_ms - loop_ms)
 
 
-def charge_note(case: str, witness: Witness) -> str:
-    """A line about a case whose times had to be made longer by more than a trifle, else empty."""
-    if witness.loop_ms is None or witness.charged_ms <= _CHARGE_TOLD * witness.loop_ms:
+def charge_note(witness: Witness | None) -> str:
+    """A line about times that had to be made longer by more than a trifle, else empty.
+
+    They are measured once more: the calls with new contents may have met a busy machine.
+    """
+    if witness is None or witness.charged_ms <= _CHARGE_TOLD * (witness.loop_ms or 0.0):
         return ""
     return (
-        f"{case}: {witness.claimed_ms:.6g} ms a call with new contents, {witness.loop_ms:.6g} ms "
-        f"where they repeat: {witness.charged_ms:.6g} ms are added"
+        f"{witness.claimed_ms:.6g} ms a call with new contents, {witness.loop_ms:.6g} ms where "
+        f"they repeat: {witness.charged_ms:.6g} ms are added"
     )
 
 
@@ -153,14 +156,15 @@ def below_floor(time_ms: float, floor_ms: float) -> str:
     )
 
 
-def unquiet(pairs: Sequence[Pair], quiet_ms: float | None) -> str:
+def unquiet(nulls: Sequence[Repetition], quiet_ms: float | None) -> str:
     """One line where the null submission found the machine much busier than before the run.
 
     What a submission leaves running on the device slows its neighbour down, and would excuse as
-    much time of its own. Nobody is accused: it can be another program's doing. quiet_ms: the rest
-    of its repetitions while no submission had run, None where that was not measured.
+    much time of its own. Nobody is accused: it can be another program's doing. nulls: repetitions
+    of the null submission. quiet_ms: the rest of one while no submission had run, None where that
+    was not measured.
     """
-    rest = statistics.median(pair.null.rest_ms for pair in pairs)
+    rest = statistics.median(one.rest_ms for one in nulls)
     if quiet_ms is None or rest <= _QUIET_SHARE * quiet_ms + _QUIET_MS:
         return ""
     return (

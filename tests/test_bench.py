@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import pytest
 import torch
 from click.testing import CliRunner
 
+from judge import bench as module
 from judge.audit import Answer, Answers
-from judge.bench import KeptAnswers
+from judge.bench import Bench, Progress
+from judge.case import Case
 from judge.checking import Expected
 from judge.cli import main
+from judge.kept_answers import KeptAnswers
+from judge.record import CaseResult
 from judge.store.store import Store
 from judge.submission import ENTRY
+from judge.timing import summarize
+from judge.verdict import Verdict
+from judge.witness import Repetition
 from tests.make_record import make_case
-from tests.trial import STARTER, VERDICT_CASES
+from tests.trial import STARTER, VERDICT_CASES, cpu_plan
 
 CASE = make_case("one")
 BYTES = 8 * (3 + 5)
@@ -68,3 +78,94 @@ def test_submissions_of_a_run_are_audited_and_scored_alike(tmp_path: Path) -> No
         # one repetition more is audited for being quick, by a seed of its own
         shared = {audit.seed for audit in one.audits} & {audit.seed for audit in other.audits}
         assert len(shared) == 3
+
+
+class Silent(Progress):
+    """Tells nobody."""
+
+    def phase(self, phase: str) -> None: ...
+
+
+class Child:
+    """Stands for every session of a bench: the baseline's calls take 1 ms, the null one's rests
+    what the test says."""
+
+    rests_ms: Iterator[float] = iter(())
+    judged = 0
+
+    def __init__(self, *_: object, **__: object) -> None: ...
+
+    def start(self) -> None: ...
+
+    def pause(self, paused: bool) -> None: ...
+
+    def repeat(self) -> Repetition:
+        return Repetition(0.0, next(Child.rests_ms), 0.0)
+
+    def judge(self, suite: str, case: Case, *_: object) -> CaseResult:
+        Child.judged += 1
+        timing = summarize([1.0])
+        return CaseResult(suite, case, Verdict.PASS, "", None, timing, None, {})
+
+
+def known() -> Answers:
+    return Answers(Answer(42, None, Expected(torch.ones(3), torch.zeros(5)), 5e-3, {}))
+
+
+QUIET, BUSY = [1.0] * 5, [9.0] * 5
+
+
+@pytest.mark.parametrize(
+    ("before_and_after", "judged", "problem"),
+    [
+        ([QUIET, QUIET], 1, ""),
+        ([BUSY, QUIET, QUIET], 1, ""),
+        ([QUIET, BUSY, QUIET, QUIET], 2, ""),
+        ([BUSY, BUSY, BUSY], 0, "the machine was not quiet"),
+        ([QUIET, BUSY] * 3, 3, "the machine was not quiet"),
+    ],
+)
+def test_a_baseline_counts_only_where_the_machine_was_quiet_around_it(
+    monkeypatch: pytest.MonkeyPatch,
+    before_and_after: list[list[float]],
+    judged: int,
+    problem: str,
+) -> None:
+    monkeypatch.setattr(module, "Session", Child)
+    monkeypatch.setattr(Child, "rests_ms", chain.from_iterable(before_and_after))
+    monkeypatch.setattr(Child, "judged", 0)
+    plan = cpu_plan(VERDICT_CASES, baseline="reference")
+    suite, case = plan.cases[0]
+    bench = Bench(plan, Silent())
+    bench._quiet_ms[case.name] = 1.0  # on a CPU nobody measures it
+    told = bench.measure_baseline(suite, case, known())
+    assert told.startswith(problem) if problem else told == ""
+    assert Child.judged == judged
+    assert (case.name in bench.measured) == (problem == "")
+
+
+def test_answers_are_made_ahead_as_long_as_they_can_be_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[str] = []
+
+    def answers(case: Case, *_: object) -> Answers:
+        made.append(case.name)
+        return known()
+
+    size = 4 * (3 + 5)
+    monkeypatch.setattr(module, "Session", Child)
+    monkeypatch.setattr(module, "answers", answers)
+    monkeypatch.setattr(module, "rooms_for_answers", lambda *_: (size, 0))
+    plan = cpu_plan(VERDICT_CASES, baseline="none", protocol="lab")
+    cases = [replace(plan.cases[0][1], name=name) for name in ("a", "b", "c")]
+    plan = replace(plan, cases=[("public", case) for case in cases], device=torch.device("cuda"))
+    bench = Bench(plan, Silent())
+    monkeypatch.setattr(bench, "_kept", KeptAnswers(torch.device("cpu"), size, 0))
+    bench.answer_ahead()
+    assert made == ["a", "b"]  # one too many, which says that there is no more room
+    bench.known("public", cases[0])
+    assert made == ["a", "b"]
+    bench = Bench(replace(plan, cases=[("hidden", cases[0])]), Silent())
+    bench.answer_ahead()
+    assert made == ["a", "b"]

@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 import torch
 
+from judge.child import driver
 from judge.child.calls import time_call
 from judge.child.guard import Guard
 from judge.child.results import plain_addresses, result_problem
@@ -19,6 +20,11 @@ from tests.trial import verdict_cases
 
 CPU = torch.device("cpu")
 CASE = replace(verdict_cases()[0], batch=1, tokens=3, v_heads=2)
+
+
+NEEDS_HANDLES = pytest.mark.skipif(
+    not hasattr(torch.cuda.Event, "cuda_event"), reason="PyTorch was built without CUDA"
+)
 
 
 def result_of(value: float) -> tuple[torch.Tensor, torch.Tensor]:
@@ -150,12 +156,17 @@ def test_a_result_in_the_judge_s_copies_is_none() -> None:
     snapshot = Snapshot(CASE, CPU, None)
     output, state = result_of(1.0)
     own_output, own_state = snapshot.result
-    assert snapshot.problem((own_output, state)).startswith("output lies where")
-    assert snapshot.problem((output, own_state.view_as(own_state))).startswith("final_state lies")
+
+    def told(*result: torch.Tensor) -> str:
+        snapshot.copy(result, 0)
+        return snapshot.problem(result)
+
+    assert told(own_output, state).startswith("output lies where")
+    assert told(output, own_state.view_as(own_state)).startswith("final_state lies")
     # as views of one piece of memory, in either order, results are as good as any others
     piece = torch.zeros(2 * state.numel())
-    assert snapshot.problem((output, piece[: state.numel()].view_as(state))) == ""
-    assert snapshot.problem((output, piece[state.numel() :].view_as(state))) == ""
+    assert told(output, piece[: state.numel()].view_as(state)) == ""
+    assert told(output, piece[state.numel() :].view_as(state)) == ""
 
 
 class Copies:
@@ -204,6 +215,19 @@ def test_what_else_is_returned_never_goes_there(
     assert copied == (snapshot.problem(result) == "")
 
 
+def test_what_was_put_right_behind_the_call_was_never_copied() -> None:
+    snapshot = Snapshot(CASE, CPU, Copies())
+    result: list[object] = [None, None]
+    snapshot.copy(result, 7)
+    result[:] = result_of(1.0)
+    changed = "what was returned is no longer what it was when the call ended"
+    assert snapshot.problem(result) == changed
+    snapshot.copy(result, 7)
+    assert snapshot.problem(result) == ""
+    result[:] = result_of(1.0)
+    assert snapshot.problem(result) == changed
+
+
 def test_copies_stay_as_they_were_when_the_result_changes() -> None:
     snapshot = Snapshot(CASE, CPU, None)
     output, state = result_of(1.0)
@@ -222,6 +246,15 @@ def test_copies_stay_as_they_were_when_the_result_changes() -> None:
         (torch.Tensor, "shape", "torch.Tensor.shape"),
         (torch.cuda.CUDAGraph, "replay", "torch.cuda.CUDAGraph.replay"),
         (torch.cuda, "_lazy_init", "torch.cuda._lazy_init"),
+        pytest.param(
+            *(torch.cuda.Event, "cuda_event", "torch.cuda.Event.cuda_event"), marks=NEEDS_HANDLES
+        ),
+        pytest.param(
+            *(torch.cuda.Stream, "cuda_stream", "torch.cuda.Stream.cuda_stream"),
+            marks=NEEDS_HANDLES,
+        ),
+        (torch.cuda.profiler, "stop", "torch.cuda.profiler.stop"),
+        (torch, "tensor", "torch.tensor"),
         (gc, "disable", "gc.disable"),
     ],
 )
@@ -235,6 +268,14 @@ def test_guard_names_what_was_replaced(
         found = guard.replaced()
     assert found == [label]
     assert guard.replaced() == []
+
+
+def test_guard_watches_the_functions_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(driver, "_copy_bytes", print)  # as where there is a driver
+    guard = Guard([driver])
+    assert guard.replaced(driver.Driver()) == []
+    monkeypatch.setattr(driver, "_copy_bytes", lambda *_: 0)
+    assert guard.replaced() == ["judge.child.driver._copy_bytes"]
 
 
 def test_guard_sees_a_tool_that_watches_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ class Device:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, replay_ms: list[float]) -> None:
         self.current, self.capturing, self.ended, self.held = "own", False, False, 0
         self.held_replays = 0
+        self.busy, self.slept = False, 0
         self.replay_ms = iter(replay_ms)
         device = self
 
@@ -43,7 +44,11 @@ class Device:
 
             def record(self) -> None: ...
 
-            def synchronize(self) -> None: ...
+            def synchronize(self) -> None:
+                device.busy = False
+
+            def query(self) -> bool:
+                return not device.busy
 
             def elapsed_time(self, end: object) -> float:
                 return next(device.replay_ms)
@@ -53,6 +58,7 @@ class Device:
             "Event": Event,
             "graph": self.capture,
             "synchronize": self.synchronize,
+            "_sleep": self.sleep,
             "current_stream": lambda: SimpleNamespace(name=self.current, synchronize=lambda: None),
             "set_stream": lambda stream: setattr(self, "current", stream.name),
         }
@@ -75,7 +81,14 @@ class Device:
     def synchronize(self) -> None:
         """Breaks off a capture."""
         assert not self.held, "the parked blocks would wait for this"
-        self.capturing = False
+        self.capturing = self.busy = False
+
+    def sleep(self, cycles: int) -> None:
+        """Holds the device back."""
+        assert self.held
+        assert cycles > 0
+        self.busy = True
+        self.slept += 1
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -101,15 +114,19 @@ def test_the_median_of_replays_while_sms_are_held(monkeypatch: pytest.MonkeyPatc
     assert device.held_replays == 50
 
 
-def test_a_call_that_refuses_to_be_captured_is_profiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    device = Device(monkeypatch, [])
+def test_calls_that_refuse_to_be_captured_are_queued(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Device(monkeypatch, [1.5])  # 50 of them
+    held_calls: list[bool] = []
 
     def replays_a_graph_of_its_own() -> None:
         if device.capturing:
             raise RuntimeError("Cannot prepare for replay during capturing stage.")
+        held_calls.append(device.busy)
 
     gauged = gpu_time(replays_a_graph_of_its_own, DEVICE, device.hold)
-    assert gauged == Gauged(pytest.approx(0.03), "profiler", spoilt=False)
+    assert gauged == Gauged(pytest.approx(0.03), "queue", spoilt=False)
+    assert device.slept == 1
+    assert held_calls == [False] * 51 + [True] * 50
 
 
 def test_a_capture_that_is_broken_off_spoils_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,6 +135,7 @@ def test_a_capture_that_is_broken_off_spoils_the_process(monkeypatch: pytest.Mon
     def waits_for_the_device() -> None:
         if device.capturing:
             torch.cuda.synchronize()
+        device.busy = False
 
     gauged = gpu_time(waits_for_the_device, DEVICE, device.hold)
     assert gauged == Gauged(pytest.approx(0.03), "profiler", spoilt=True)

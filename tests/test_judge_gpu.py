@@ -109,7 +109,7 @@ def gdn_prefill_forward(*arguments):
     for result in results:
         witness = result.witness
         assert witness.charged_ms > 0
-        cold_ms = 0.02 + 0.02 * witness.claimed_ms
+        cold_ms = 0.015 + 0.02 * witness.claimed_ms
         assert result.timing.median_ms == pytest.approx(witness.claimed_ms - cold_ms)
 
 

@@ -147,6 +147,27 @@ def test_the_fastest_that_is_right_takes_turns_and_is_t100(tmp_path: Path) -> No
     assert pauses == [True, False] * (len(pauses) // 2)
 
 
+def test_times_that_no_call_takes_are_a_failure_of_the_rival_alone(tmp_path: Path) -> None:
+    # three calls check it, and what it has patched
+    forged = "lambda times, **_: torch.full((len(times),), float('nan'), dtype=torch.float64)"
+    forging = public("forging", f"calls > 3 and setattr(torch, 'tensor', {forged})")
+    with rivals_of(tmp_path, forging, SLOW) as (rivals, _):
+        results = judged(rivals)
+    assert results["forging"].verdict is not Verdict.PASS
+    assert "no call takes" in results["forging"].detail
+    assert results["forging"].timing is None
+    assert results["slow"].role == "t100"
+
+
+def test_a_second_measurement_starts_with_the_first_block_again(tmp_path: Path) -> None:
+    with rivals_of(tmp_path, QUICK) as (rivals, _):
+        judged(rivals)
+        rivals.run_block(0)
+        assert len(rivals.results()[0].timing.samples_ms) == COUNT.repetitions // 2
+        rivals.complete_turns()
+        assert len(rivals.results()[0].timing.samples_ms) == COUNT.repetitions
+
+
 def test_an_implementation_that_fails_while_timed_leaves_its_place_to_the_next(
     tmp_path: Path,
 ) -> None:
@@ -180,9 +201,9 @@ def test_they_run_in_a_block_before_each_half_of_the_submission_s_calls(tmp_path
         case = verdict_cases()[0]
         known = answers(case, SEED, NO_AUDITS, AuditSeeds(), torch.device("cpu"))
         rivals.prepare("test", case, SEED, Repetitions(0, 5), known)
-        rivals.run_block()
+        rivals.run_block(0)
         (before, _) = rivals.results()
-        rivals.run_block()
+        rivals.run_block(1)
         (after, _) = rivals.results()
     assert len(before.timing.samples_ms) == 3
     assert len(after.timing.samples_ms) == 5
@@ -291,7 +312,7 @@ def test_a_submission_that_fails_leaves_full_times_of_the_others(tmp_path: Path)
         case = verdict_cases()[0]
         known = answers(case, SEED, NO_AUDITS, AuditSeeds(), torch.device("cpu"))
         rivals.prepare("test", case, SEED, COUNT, known)
-        rivals.run_block()
+        rivals.run_block(0)
         assert len(rivals.results()[0].timing.samples_ms) == COUNT.repetitions // 2
         rivals.complete_turns()
         assert len(rivals.results()[0].timing.samples_ms) == COUNT.repetitions

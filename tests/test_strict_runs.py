@@ -59,7 +59,10 @@ class Scripted:
         self.answered_s = next(self.seen_ms) / 1e3
         return Repeated(next(self._claims), 5.0, "", "digest")
 
-    def ask(self, request: Run, wanted: type[Ran], phase: str, limit_s: float) -> Ran:
+    def ask(
+        self, request: Run, wanted: type[Ran], phase: str, limit_s: float, left_s: float
+    ) -> Ran:
+        self.left.append(limit_s - left_s)
         self.asked.append(f"loop of {request.repetitions} after {request.warmup}")
         self.looped_ms = [next(self._claims) for _ in range(request.repetitions)]
         time.sleep(sum(self.looped_ms) / 1e3)
@@ -158,7 +161,7 @@ def test_nobody_is_accused_by_one_measurement(second: float, evidence: str) -> N
 def looped(
     claims: list[float],
     loop: list[float],
-    beside: Callable[[], None] | None = None,
+    beside: Callable[[int], None] | None = None,
     floor_ms: float | None = None,
 ) -> Scripted:
     """A trial of one warm-up and these claims, and of a loop of as many calls."""
@@ -188,13 +191,12 @@ def test_a_call_that_does_less_where_contents_repeat_gains_no_more_than_that() -
 
 def test_what_is_added_is_told_where_it_is_more_than_a_trifle() -> None:
     much = looped([1.0, 1.0, 1.0], [0.2, 0.1, 0.3]).outcome.witness
-    assert charge_note("case", much) == (
-        "case: 1 ms a call with new contents, 0.2 ms where they repeat: 0.68 ms are added"
+    assert charge_note(much) == (
+        "1 ms a call with new contents, 0.2 ms where they repeat: 0.68 ms are added"
     )
     little = looped([1.0, 1.0, 1.0], [0.86, 0.86, 0.86]).outcome.witness
     assert little.charged_ms == pytest.approx(0.02)
-    assert charge_note("case", little) == ""
-    assert charge_note("case", replace(much, loop_ms=None)) == ""
+    assert charge_note(little) == charge_note(None) == ""
 
 
 def test_the_loop_s_results_are_judged_by_the_contents_of_the_last_repetition() -> None:
@@ -208,16 +210,27 @@ def test_the_loop_s_results_are_judged_by_the_contents_of_the_last_repetition() 
 
 
 def test_the_loop_takes_turns_with_what_runs_beside_it() -> None:
-    order: list[str] = []
-    trial = looped([1.0] * 5, [1.0] * 5, lambda: order.append("beside"))
+    order: list[int] = []
+    trial = looped([1.0] * 5, [1.0] * 5, order.append)
     loops = [one for one in trial.asked if one.startswith("loop")]
     assert loops == ["loop of 3 after 1", "loop of 2 after 1"]
-    assert order == ["beside", "beside"]
+    assert order == [0, 1]
     assert len(trial.outcome.timing.samples_ms) == 5
+
+
+def test_where_no_loop_follows_the_others_run_their_first_block_before_all() -> None:
+    trial = Scripted(repeat(1.0))
+    terms = Terms(ScriptedNull(trial.asked), LENIENT)
+    begun: list[tuple[int, int]] = []
+    run_strict_protocol(
+        *(trial, CASE, Repetitions(1, 3), Answers(answer(42)), {}, terms),
+        lambda number: begun.append((number, len(trial.asked))),
+    )
+    assert begun == [(0, 0)]
 
 
 def test_a_loop_quicker_than_the_device_can_be_is_no_loop() -> None:
     with pytest.raises(TrialOver) as over:
-        looped([1.0], [0.1], floor_ms=0.3)
+        looped([1.0], [0.1, 1.0, 1.0, 0.1], floor_ms=0.3)  # twice, as all contradictions are
     assert over.value.verdict is Verdict.CHEAT
     assert over.value.detail.startswith("claimed 0.1 ms a call; this device needs at least 0.3 ms")

@@ -11,33 +11,36 @@ import ctypes
 import torch
 
 _LIBRARY = "libcuda.so.1"
+_HANDLE, _ADDRESS = ctypes.c_void_p, ctypes.c_uint64
+
+
+def _function(name: str, *arguments: type) -> ctypes._CFuncPtr | None:
+    """A function of the driver, None where there is none."""
+    try:
+        function = getattr(ctypes.PyDLL(_LIBRARY), name)
+    except OSError:
+        return None
+    function.argtypes = arguments
+    return function
+
+
+_record_event = _function("cuEventRecord", _HANDLE, _HANDLE)
+_copy_bytes = _function("cuMemcpyDtoDAsync_v2", _ADDRESS, _ADDRESS, ctypes.c_size_t, _HANDLE)
 
 
 class Driver:
-    """Work for a stream, given by its handle. Every method raises RuntimeError where CUDA refuses.
-
-    Raises OSError where there is no driver.
-    """
-
-    def __init__(self) -> None:
-        cuda = ctypes.PyDLL(_LIBRARY)
-        self._record = cuda.cuEventRecord
-        self._record.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-        self._copy = cuda.cuMemcpyDtoDAsync_v2
-        self._copy.argtypes = [
-            *(ctypes.c_uint64, ctypes.c_uint64),
-            *(ctypes.c_size_t, ctypes.c_void_p),
-        ]
+    """Work for a stream, given by its handle. Its methods raise RuntimeError where CUDA refuses."""
 
     def record(self, event: torch.cuda.Event, stream: int) -> None:
         """Record an event that was recorded before: PyTorch makes it at the first time."""
-        _check(self._record(event.cuda_event, stream))
+        _check(_record_event(event.cuda_event, stream))
 
     def copy(self, target: int, source: int, size: int, stream: int) -> None:
         """Copy bytes between two addresses on the device."""
-        _check(self._copy(target, source, size, stream))
+        _check(_copy_bytes(target, source, size, stream))
 
 
 def _check(status: int) -> None:
     if status != 0:
-        raise RuntimeError(f"the CUDA driver refused a step of the judge's with error {status}")
+        torch.cuda.synchronize()  # says in PyTorch's words what went wrong before, if anything did
+        raise RuntimeError(f"CUDA error: the driver refused a step of the judge's ({status})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from collections.abc import Callable
 
 import torch
@@ -14,15 +15,20 @@ from judge.sm_budget import PARK_KERNEL
 
 _REPLAYS = 50
 _WARM_REPLAYS = 5
+_QUEUED_CALLS = 50
+_HELD_BACK = 3.0  # times what the host takes for as many calls
+_CYCLES_A_S = 2.2e9  # no less than any GPU's clock yields
 _PROFILED_CALLS = 20
 
 
 def gpu_time(call: Callable[[], object], device: torch.device, held: Held) -> Gauged:
     """Milliseconds of one call on a CUDA device, and how they were found.
 
-    `graph`: median of replays of a captured graph. `profiler`, where a call cannot be captured:
-    its kernels and copies added up, by CUPTI's records. held: entered for what is measured. Raises
-    RuntimeError where neither can be had.
+    `graph`: median of replays of a captured graph. `queue`, where a call cannot be captured, such
+    as one that replays a graph itself: many calls that the device finds queued when it starts, by
+    their number. `profiler`, where a call waits for the device: its kernels and copies added up, by
+    CUPTI's records, whose first start takes seconds. held: entered for what is measured. Raises
+    RuntimeError where none can be had.
     """
     call()
     torch.cuda.synchronize()
@@ -36,7 +42,10 @@ def gpu_time(call: Callable[[], object], device: torch.device, held: Held) -> Ga
     except Exception as error:
         print(f"gpu_ms: not captured in a graph: {type(error).__name__}: {error}")
         torch.cuda.set_stream(current)  # a capture that CUDA broke off leaves its own current
-    return Gauged(_profiled(call, device, held), "profiler", spoilt=not _has_ended(graph))
+    spoilt = not _has_ended(graph)
+    if (milliseconds := _queued(call, held)) is not None:
+        return Gauged(milliseconds, "queue", spoilt)
+    return Gauged(_profiled(call, device, held), "profiler", spoilt)
 
 
 def _has_ended(graph: torch.cuda.CUDAGraph) -> bool:
@@ -63,6 +72,26 @@ def _replayed(graph: torch.cuda.CUDAGraph, held: Held) -> float:
             end.synchronize()
             samples.append(start.elapsed_time(end))
     return statistics.median(samples)
+
+
+def _queued(call: Callable[[], object], held: Held) -> float | None:
+    """Milliseconds of a call among others, None where the host did not get ahead of the device."""
+    began = time.perf_counter()
+    for _ in range(_QUEUED_CALLS):
+        call()
+    host_s = time.perf_counter() - began
+    torch.cuda.synchronize()
+    held_back, start, end = (torch.cuda.Event(enable_timing=True) for _ in range(3))
+    with held():
+        torch.cuda._sleep(int(_HELD_BACK * host_s * _CYCLES_A_S))
+        held_back.record()
+        start.record()
+        for _ in range(_QUEUED_CALLS):
+            call()
+        end.record()
+        ahead = not held_back.query()
+        end.synchronize()
+    return start.elapsed_time(end) / _QUEUED_CALLS if ahead else None
 
 
 def _profiled(call: Callable[[], object], device: torch.device, held: Held) -> float:

@@ -20,18 +20,28 @@ from torch.utils._device import DeviceContext
 
 _TORCH_FUNCTIONS = (
     *("arange", "cat", "empty", "full_like", "randn", "zeros", "zeros_like"),
-    *("Generator", "Tensor", "device", "inference_mode"),
+    *("Generator", "Tensor", "device", "inference_mode", "tensor"),
 )
 _TENSOR_METHODS = (
-    *("contiguous", "copy_", "cpu", "data_ptr", "detach", "device", "dtype", "fill_", "is_conj"),
-    *("is_contiguous", "is_neg", "layout", "nbytes", "numel", "numpy", "reshape", "shape"),
+    *("clone", "contiguous", "copy_", "cpu", "data_ptr", "detach", "device", "dtype", "fill_"),
+    *(
+        "is_conj",
+        "is_contiguous",
+        "is_neg",
+        "layout",
+        "nbytes",
+        "numel",
+        "numpy",
+        "reshape",
+        "shape",
+    ),
     *("split", "storage_offset", "sum", "to", "untyped_storage", "view"),
 )
 _CUDA_FUNCTIONS = (
     *("CUDAGraph", "Event", "Stream", "_get_device_index", "_lazy_init", "current_stream"),
     *("device", "empty_cache", "is_initialized", "synchronize"),
 )
-_EVENT_METHODS = ("__new__", "elapsed_time", "record", "synchronize")
+_EVENT_METHODS = ("__new__", "cuda_event", "elapsed_time", "record", "synchronize")
 _MOST_NAMED = 8
 _MONITORING_TOOLS = 6  # the numbers of tools that sys.monitoring knows
 
@@ -48,7 +58,9 @@ class Guard:
             (torch.Tensor, "torch.Tensor", _TENSOR_METHODS),
             (torch.cuda, "torch.cuda", _CUDA_FUNCTIONS),
             (torch.cuda.Event, "torch.cuda.Event", _EVENT_METHODS),
+            (torch.cuda.Stream, "torch.cuda.Stream", ("cuda_stream",)),
             (torch.cuda.CUDAGraph, "torch.cuda.CUDAGraph", ("replay",)),
+            (torch.cuda.profiler, "torch.cuda.profiler", ("start", "stop")),
             (DeviceContext, "torch.utils._device.DeviceContext", ("__torch_function__",)),
             (F, "torch.nn.functional", ("logsigmoid", "normalize", "pad")),
             (time, "time", ("perf_counter_ns", "perf_counter", "monotonic", "time")),

@@ -23,6 +23,7 @@ class Snapshot:
         self._case = case
         self._device = device
         self._driver = driver
+        self._copied: list[int] | None = None
         heads = (case.batch, case.tokens, case.v_heads, HEAD_DIM)
         states = (case.batch, case.v_heads, HEAD_DIM, HEAD_DIM)
         self.result: Result = (
@@ -38,21 +39,25 @@ class Snapshot:
 
         Results as they mostly are go straight to the driver, so that nothing comes in between.
         """
-        addresses = plain_addresses(result, self.result) if self._driver is not None else None
-        if addresses is not None:
-            for kept, address in zip(self.result, addresses, strict=True):
+        self._copied = plain_addresses(result, self.result)
+        if self._copied is not None and self._driver is not None:
+            for kept, address in zip(self.result, self._copied, strict=True):
                 self._driver.copy(kept.data_ptr(), address, kept.nbytes, stream)
         elif not result_problem(result, self._case, self._device):
-            for kept, returned in zip(self.result, result, strict=True):
-                kept.copy_(plain_view(returned))
+            tensors = [plain_view(returned) for returned in result]
+            self._copied = [tensor.data_ptr() for tensor in tensors]
+            for kept, tensor in zip(self.result, tensors, strict=True):
+                kept.copy_(tensor)
 
     def problem(self, result: object) -> str:
         """Why a result that was to be copied is none, else "".
 
-        One in these very buffers changes with them.
+        One in these very buffers changes with them, one that is another by now was never copied.
         """
         if problem := result_problem(result, self._case, self._device):
             return problem
+        if self._copied != [plain_view(returned).data_ptr() for returned in result]:
+            return "what was returned is no longer what it was when the call ended"
         own = [(kept.data_ptr(), kept.data_ptr() + kept.nbytes) for kept in self.result]
         for name, returned in zip(("output", "final_state"), result, strict=True):
             storage = plain_view(returned).untyped_storage()

@@ -205,7 +205,7 @@ class Worker:
         return Called(self._launches, forbidden_loaded(self._settings.folder))
 
     def _run(self, request: Run) -> Ran:
-        self._results.clear()
+        self._poison_results()
         function, arguments = self._function, self._renewal.arguments
         timed: TimedCalls = time_calls(
             lambda: function(*arguments),
