@@ -84,10 +84,9 @@ class Device:
         self.capturing = self.busy = False
 
     def sleep(self, cycles: int) -> None:
-        """Holds the device back."""
-        assert self.held
-        assert cycles > 0
-        self.busy = True
+        """Holds the device back, if for long; once before, for a moment, it is loaded."""
+        assert self.held == (cycles > 1) == (self.slept > 0)
+        self.busy = cycles > 1
         self.slept += 1
 
     @contextmanager
@@ -125,8 +124,21 @@ def test_calls_that_refuse_to_be_captured_are_queued(monkeypatch: pytest.MonkeyP
 
     gauged = gpu_time(replays_a_graph_of_its_own, DEVICE, device.hold)
     assert gauged == Gauged(pytest.approx(0.03), "queue", spoilt=False)
-    assert device.slept == 1
-    assert held_calls == [False] * 51 + [True] * 50
+    assert device.slept == 2
+    assert held_calls == [False] * 4 + [True] * 50
+
+
+def test_slow_calls_are_queued_by_the_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Device(monkeypatch, [0.6])  # 4 of them
+    clock = iter([0.0, 3 * 0.024])  # three take 72 ms of the host's time
+    monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+
+    def refuses_to_be_captured() -> None:
+        if device.capturing:
+            raise RuntimeError("no")
+
+    gauged = gpu_time(refuses_to_be_captured, DEVICE, device.hold)
+    assert gauged == Gauged(pytest.approx(0.15), "queue", spoilt=False)
 
 
 def test_a_capture_that_is_broken_off_spoils_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
