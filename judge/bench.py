@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import statistics
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -38,7 +39,8 @@ from judge.verdict import Verdict
 from judge.witness import ALLOWANCES, unquiet
 
 _QUIET_REPETITIONS = 5
-_BASELINE_ATTEMPTS = 3
+_WAITS_S = (0.0, 0.2, 1.0)
+"""Before each attempt to time something on a quiet machine."""
 
 
 @dataclass(frozen=True)
@@ -206,16 +208,11 @@ class Bench:
 
         Those of hidden cases may not. Where it fails, the case that needs them will say so.
         """
-        if self._plan.device.type != "cuda":
-            return
         self._progress.phase("reference")
-        timed = [(suite, case) for suite, case in self._plan.cases if case.timed]
         with contextlib.suppress(Exception):
-            for suite, case in timed:
-                if suite != HIDDEN_SUITE and not self._kept.holds(case):
+            for suite, case in self._plan.cases:
+                if case.timed and suite != HIDDEN_SUITE and self._kept.may_stay(case):
                     self.known(suite, case)
-                    if not self._kept.holds(case):  # no room for more
-                        return
 
     def terms(self, case: Case, *paused: Session) -> Terms | None:
         """What the times of a case are held against; None where they are not.
@@ -256,39 +253,57 @@ class Bench:
         """Time the baseline at a timed case where the run has no time of it yet.
 
         It is trusted, and timed by the lab's loop alone. One line that says why there is still no
-        time, else empty: what disturbs it for a moment does not. paused: sessions that stand still
-        meanwhile.
+        time, else empty. paused: sessions that stand still meanwhile.
         """
         if self._baseline is None or not case.timed or case.name in self.measured:
             return ""
         plan, trusted = self._plan, Answers(known.fixed)
-        for _ in range(_BASELINE_ATTEMPTS):
-            if problem := self.disturbance(case, *paused):
-                continue
-            with _paused(paused):
-                result = self._baseline.judge(suite, case, plan.seed, plan.count, trusted)
-            if result.verdict is not Verdict.PASS:
-                return f"{result.verdict}: {result.detail}"
-            if problem := self.disturbance(case, *paused):
-                continue
-            self.measured[case.name] = result.timing
-            return ""
+        results: list[CaseResult] = []
+
+        def measure() -> None:
+            result = self._baseline.judge(suite, case, plan.seed, plan.count, trusted)
+            results.append(result)
+
+        problem = self.quietly(case, measure, *paused)
+        last = results[-1] if results else None
+        if last is not None and last.verdict is not Verdict.PASS:
+            return f"{last.verdict}: {last.detail}"
+        if not problem:
+            self.measured[case.name] = last.timing
         return problem
 
-    def disturbance(self, case: Case, *paused: Session) -> str:
-        """One line where the machine is busier than before any submission was loaded, else empty.
+    def quietly(self, case: Case, work: Callable[[], None], *paused: Session) -> str:
+        """Time something trusted while the machine is as quiet as before any submission was loaded.
 
         A kernel that a stopped submission has left on the device makes what is timed beside it look
-        slow, and its own scores high. Under the strict protocol on CUDA, after `terms`. paused:
-        sessions that stand still meanwhile.
+        slow, and its own scores high. So the null submission is heard before and after, and nobody
+        of `paused` goes on in between. What is disturbed is done again, a little later;
+        one line that says so where that does not help, else empty. Nothing is heard where nothing
+        was measured before: on a CPU, under the lab's protocol.
         """
+        problem = ""
+        for wait_s in _WAITS_S:
+            time.sleep(wait_s if problem else 0.0)
+            self.at_rest(False)
+            with _paused(paused):
+                problem = self._disturbance(case)
+                if not problem:
+                    work()
+                    problem = self._disturbance(case)
+            if not problem:
+                break
+        return problem
+
+    def _disturbance(self, case: Case) -> str:
+        """One line where the null submission, prepared by `terms`, finds the machine busy."""
         quiet_ms = self._quiet_ms.get(case.name)
         if self._null is None or quiet_ms is None:
             return ""
         try:
-            with self.alone(*paused):
-                return unquiet([self._null.repeat() for _ in range(_QUIET_REPETITIONS)], quiet_ms)
+            return unquiet([self._null.repeat() for _ in range(_QUIET_REPETITIONS)], quiet_ms)
         except ChildError as error:
+            with contextlib.suppress(ChildError):
+                self._null.prepare(case, self._plan.seed)
             return f"the submission that does nothing failed: {error}"
 
     @contextmanager

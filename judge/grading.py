@@ -38,9 +38,10 @@ from judge.rivals import Rivals, failures
 from judge.scoring import result_score, score_run
 from judge.session import Session
 from judge.slices import predict
-from judge.strict_protocol import ClocksDiffer, Terms
+from judge.strict_protocol import Terms
 from judge.submission import Submission
 from judge.text import plain
+from judge.trial import TrialOver
 from judge.verdict import Verdict
 from judge.witness import charge_note
 
@@ -228,7 +229,7 @@ class _Run:
         with _timed(seconds, "null"):
             terms = self._bench.terms(case, self._session)
         with _timed(seconds, "baseline"):
-            problem = self._bench.measure_baseline(suite, case, known, self._session)
+            problem = self._bench.measure_baseline(suite, case, known, *self._own_sessions)
         if problem:
             self._notes.append(f"no baseline for {case.name}: {problem}")
             self._check_device()
@@ -249,8 +250,9 @@ class _Run:
         plan = self._plan
         rivals = self._rivals if case.timed else None
         if rivals is not None:
-            self._bench.at_rest(False)
-            rivals.prepare(suite, case, plan.seed, plan.count, known)
+            prepare = partial(rivals.prepare, suite, case, plan.seed, plan.count, known)
+            if problem := self._bench.quietly(case, prepare, self._session):
+                return CaseResult(suite, case, Verdict.NOT_RUN, problem, None, None, None, {})
         beside = partial(self._run_block, rivals, case) if rivals is not None else None
         before = self._conditions(case)
         with self._bench.alone():
@@ -259,7 +261,7 @@ class _Run:
         with _timed(result.seconds, "gpu_time"):
             gauged = self._gauge(result)
         if rivals is not None:
-            self._finish(rivals)
+            self._finish(rivals, case)
         if result.timing is None or plan.device.type != "cuda":
             return result
         return replace(
@@ -271,11 +273,10 @@ class _Run:
         )
 
     def _run_block(self, rivals: Rivals, case: Case, number: int) -> None:
-        """Let the rivals run a block. Raises ClocksDiffer where the machine is not quiet."""
-        before = self._bench.disturbance(case, self._session)
-        rivals.run_block(number)
-        if problem := before or self._bench.disturbance(case, self._session):
-            raise ClocksDiffer(Verdict.NOT_RUN, problem)
+        """Let the rivals run a block. Raises TrialOver where the machine is not quiet."""
+        block = partial(rivals.run_block, number)
+        if problem := self._bench.quietly(case, block, self._session):
+            raise TrialOver(Verdict.NOT_RUN, problem)
 
     def _conditions(self, case: Case) -> Conditions | None:
         on_cuda = case.timed and self._plan.device.type == "cuda"
@@ -295,8 +296,9 @@ class _Run:
             return self._session.gauge()
         return None
 
-    def _finish(self, rivals: Rivals) -> None:
-        rivals.complete_turns()
+    def _finish(self, rivals: Rivals, case: Case) -> None:
+        if problem := self._bench.quietly(case, rivals.complete_turns, self._session):
+            self.note(f"{case.name}: baseline and rivals: {problem}")
         if self._plan.device.type == "cuda" and not followed_by_profiler():
             rivals.gauge()
 

@@ -10,11 +10,13 @@ import torch
 
 from judge.audit import Answer, Answers
 from judge.case import Case
-from judge.checking import Expected
+from judge.checking import Expected, result_sizes
 
 _KEPT_SHARE = 0.25
 """Of the machine's memory, and of the device's above what follows, for answers kept between
 submissions of a run."""
+_MOST_ANSWERS = 4
+"""The fixed seed's, two of fresh ones, one under another gate; in float64 each."""
 _FOR_CASES = 32 * 2**30
 """Bytes of a device that are kept out of this: references and children need them."""
 
@@ -32,9 +34,11 @@ class KeptAnswers:
         self._host_room = host_room
         self._kept: dict[Case, Answers] = {}
 
-    def holds(self, case: Case) -> bool:
-        """Whether the answers of a case are kept."""
-        return case in self._kept
+    def may_stay(self, case: Case) -> bool:
+        """Whether answers of a case that are not kept yet would find room on the device."""
+        output, state = result_sizes(case)  # of bfloat16 and float32
+        size = _MOST_ANSWERS * (4 * output + 2 * state)
+        return case not in self._kept and size <= self._device_room
 
     def of(self, case: Case, compute: Callable[[], Answers], *, may_stay: bool) -> Answers:
         """The answers of a case, computed where they are not kept.

@@ -30,8 +30,8 @@ _LEAST_TRIALS = 5
 class _Rival:
     """One implementation and what became of it on the current case.
 
-    trials, samples: milliseconds of calls, before the submission's and in turns with them. gauged:
-    a call without its host cost.
+    trials: milliseconds of calls before the submission's. blocks: of those in turns with them, by
+    the block's number. gauged: a call without its host cost.
     """
 
     implementation: Implementation
@@ -40,12 +40,22 @@ class _Rival:
     detail: str = ""
     role: str = ""
     trials: list[float] = field(default_factory=list)
-    samples: list[float] = field(default_factory=list)
+    blocks: dict[int, list[float]] = field(default_factory=dict)
     gauged: Gauged | None = None
 
     @property
     def right(self) -> bool:
         return self.verdict is Verdict.PASS
+
+    @property
+    def hostile(self) -> bool:
+        """Whether it runs the submission's code."""
+        return self.implementation.name == STUDENT
+
+    @property
+    def samples(self) -> list[float]:
+        """Milliseconds of all calls in turns with the submission's."""
+        return [sample for _, block in sorted(self.blocks.items()) for sample in block]
 
     @property
     def median_ms(self) -> float:
@@ -95,11 +105,11 @@ class Rivals:
         untimed = replace(case, timed=False)
         with self._submission_stopped():
             for rival in self._all():
-                rival.trials, rival.samples, rival.role, rival.gauged = [], [], "", None
+                rival.trials, rival.blocks, rival.role, rival.gauged = [], {}, "", None
+                fresh = answers.fresh[:1] if rival.hostile else ()
+                known = Answers(answers.fixed, fresh)
                 with self._awake(rival):
-                    result = rival.session.judge(
-                        suite, untimed, seed, count, Answers(answers.fixed)
-                    )
+                    result = rival.session.judge(suite, untimed, seed, count, known)
                 rival.verdict, rival.detail = result.verdict, result.detail
             if not self._everything:
                 self._try_out()
@@ -109,16 +119,15 @@ class Rivals:
     def run_block(self, number: int) -> None:
         """Time half of the calls of each that takes turns; half of the submission's come next.
 
-        number: 0 for the first half, which forgets what was measured before, 1 for the other.
+        number: 0 or 1. What runs the submission's code comes last: it cannot delay the others by
+        work it leaves on the device.
         """
         half = self._count.repetitions // _BLOCKS
         calls = self._count.repetitions - half if number == 0 else half
         self._blocks_run = number + 1
         with self._submission_stopped():
-            for rival in self._turns:
-                if number == 0:
-                    rival.samples.clear()
-                self._time(rival, calls, rival.samples)
+            for rival in sorted(self._turns, key=lambda one: one.hostile):
+                rival.blocks[number] = self._time(rival, calls)
 
     def complete_turns(self) -> None:
         """Make up for the turns that a submission which failed did not get to."""
@@ -137,7 +146,6 @@ class Rivals:
         """What became of each on the current case; the fastest that is right has role t100."""
         for rival in self._public:
             rival.role = ""
-            rival.session.pause(False)
         candidates = [rival for rival in self._public if self._may_be_t100(rival)]
         timed = [rival for rival in candidates if rival.samples or rival.trials]
         in_turns = [rival for rival in timed if rival.samples]
@@ -167,25 +175,18 @@ class Rivals:
         for rival in self._public:
             if self._may_be_t100(rival):
                 calls = max(_LEAST_TRIALS, self._count.repetitions // _TRIAL_SHARE)
-                self._time(rival, calls, rival.trials)
+                rival.trials = self._time(rival, calls)
 
-    def _time(self, rival: _Rival, calls: int, samples: list[float]) -> None:
-        """Add the milliseconds of calls in the lab's loop."""
-
-        def block() -> None:
-            samples.extend(rival.session.run(Repetitions(self._count.warmup, calls)))
-
-        if rival.right and calls:
-            self._guarded(rival, block)
-
-    def _guarded(self, rival: _Rival, step: Callable[[], None]) -> None:
-        """A rival that fails while it is timed has no time on this case."""
+    def _time(self, rival: _Rival, calls: int) -> list[float]:
+        """Milliseconds of calls in the lab's loop. Where they fail it has no time on this case."""
+        if not (rival.right and calls):
+            return []
         try:
             with self._awake(rival):
-                step()
+                return rival.session.run(Repetitions(self._count.warmup, calls))
         except ChildError as error:
             rival.verdict, rival.detail = Verdict.CRASH, f"while timed: {plain(str(error))}"
-            rival.trials, rival.samples = [], []
+            return []
 
     def _result(self, rival: _Rival) -> RivalResult:
         one = rival.implementation
@@ -207,13 +208,12 @@ class Rivals:
     @contextmanager
     def _awake(self, rival: _Rival) -> Iterator[None]:
         """Let a rival work. One that runs the submission's code rests at all other times."""
-        hostile = rival.implementation.name == STUDENT
-        if hostile:
+        if rival.hostile:
             rival.session.pause(False)
         try:
             yield
         finally:
-            if hostile:
+            if rival.hostile:
                 rival.session.pause(True)
 
     @contextmanager

@@ -70,6 +70,7 @@ class Session:
         self._child: Child | None = None
         self._greeting: Reply | None = None
         self._loaded = False
+        self._stops = 0
         self._import_failure: TrialOver | None = None
 
     def start(self) -> None:
@@ -80,6 +81,7 @@ class Session:
             )
             self._greeting = None
             self._loaded = False
+            self._stops = 0
 
     def get_ready(self) -> None:
         """Start the child and wait until it could load the submission.
@@ -183,8 +185,14 @@ class Session:
             return trial.ask(Profile(calls), Profiled, "profile", self._limits.run)
 
     def pause(self, paused: bool) -> None:
-        """Stop the child, once it is ready, while another one is timed; or let it go on."""
-        if self._child is not None and self._loaded:
+        """Stop the child, once it is ready, while another one is timed; or let it go on.
+
+        Who stopped it lets it go on: stopped twice, it goes on when it has been let go twice.
+        """
+        if self._child is None or not self._loaded:
+            return
+        self._stops = max(0, self._stops + (1 if paused else -1))
+        if self._stops == paused:
             self._child.pause(paused)
 
     def hold(self, held: bool) -> None:
@@ -195,6 +203,8 @@ class Session:
     def close(self) -> None:
         """End the child in peace."""
         if self._child is not None:
+            if self._stops:
+                self._child.pause(False)
             self._child.close()
             self._child = None
 

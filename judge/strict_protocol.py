@@ -15,6 +15,7 @@ from typing import Protocol as Interface
 
 from judge.audit import Answer, Answers
 from judge.case import Case
+from judge.child.errors import ChildError
 from judge.child.protocol import Repeated
 from judge.lab_protocol import run_loop
 from judge.late_audit import LateAudits
@@ -103,6 +104,7 @@ def _measure_all(
     terms: Terms | None,
     beside: Callable[[int], None] | None,
 ) -> None:
+    trial.outcome.timing = None
     last = _measure(trial, case, count, answers, inputs, terms)
     if terms is not None and terms.looped:
         same = _digests(last, answers, inputs)
@@ -161,7 +163,8 @@ def _measure(
         timing = usable_timing([one.claimed_ms for one in seen])
         late.audit(trial, answers, statistics.median(one.claimed_ms for one in seen))
         _weigh(trial, seen, pairs, terms)
-        trial.outcome.timing = timing
+        if not terms.looped:
+            trial.outcome.timing = timing
     return step.answer
 
 
@@ -178,6 +181,9 @@ def _null_repetition(trial: Trial, terms: Terms) -> Repetition:
     trial.pause(True)
     try:
         return terms.null.repeat()
+    except ChildError as error:
+        text = f"the submission that does nothing failed: {error}"
+        raise TrialOver(Verdict.NOT_RUN, text) from None
     finally:
         trial.pause(False)
 

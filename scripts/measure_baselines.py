@@ -17,7 +17,7 @@ TILELANG_DEFAULT_TARGET set to TARGET of judge/profiles.py, all parts share thei
 
 - table-all: `run.py --reference-benchmarks --baseline live` of one submission on all public cases,
   the lab's CSV beside its record. 2 minutes: a start of 20 s, and of six rivals a check against
-  float64, 110 calls in turns and 50 replays a case. What is not installed is said on standard
+  float64, 120 calls in turns and 50 replays a case. What is not installed is said on standard
   error, what fails stands in the record's notes, which are printed.
 - table-16, table-14: the same on 16 SMs and on the lab's slice. 3 minutes each: calls take up to
   nine times as long there.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 import torch
@@ -91,19 +93,23 @@ class Child:
     what the test says."""
 
     rests_ms: Iterator[float] = iter(())
-    judged = 0
+    told: ClassVar[list[str]] = []
 
     def __init__(self, *_: object, **__: object) -> None: ...
 
     def start(self) -> None: ...
 
-    def pause(self, paused: bool) -> None: ...
+    def pause(self, paused: bool) -> None:
+        Child.told.append("stop" if paused else "go on")
+
+    def prepare(self, *_: object) -> None: ...
 
     def repeat(self) -> Repetition:
+        Child.told.append("null")
         return Repetition(0.0, next(Child.rests_ms), 0.0)
 
     def judge(self, suite: str, case: Case, *_: object) -> CaseResult:
-        Child.judged += 1
+        Child.told.append("judge")
         timing = summarize([1.0])
         return CaseResult(suite, case, Verdict.PASS, "", None, timing, None, {})
 
@@ -133,39 +139,42 @@ def test_a_baseline_counts_only_where_the_machine_was_quiet_around_it(
 ) -> None:
     monkeypatch.setattr(module, "Session", Child)
     monkeypatch.setattr(Child, "rests_ms", chain.from_iterable(before_and_after))
-    monkeypatch.setattr(Child, "judged", 0)
+    monkeypatch.setattr(Child, "told", [])
+    monkeypatch.setattr(module.time, "sleep", lambda _: None)
     plan = cpu_plan(VERDICT_CASES, baseline="reference")
     suite, case = plan.cases[0]
     bench = Bench(plan, Silent())
     bench._quiet_ms[case.name] = 1.0  # on a CPU nobody measures it
-    told = bench.measure_baseline(suite, case, known())
+    told = bench.measure_baseline(suite, case, known(), Child())
     assert told.startswith(problem) if problem else told == ""
-    assert Child.judged == judged
+    assert Child.told.count("judge") == judged
+    # from the first look to the last nobody goes on
+    attempt = "stop,(null,){5}(judge,(null,){5})?go on,"
+    assert re.fullmatch(f"({attempt})+", "".join(f"{one}," for one in Child.told))
     assert (case.name in bench.measured) == (problem == "")
 
 
-def test_answers_are_made_ahead_as_long_as_they_can_be_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_answers_are_made_ahead_where_they_can_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
     def answers(case: Case, *_: object) -> Answers:
         made.append(case.name)
         return known()
 
-    size = 4 * (3 + 5)
+    plan = cpu_plan(VERDICT_CASES, baseline="none", protocol="lab")
+    case = replace(plan.cases[0][1], batch=1, tokens=3, v_heads=2)
+    cases = [("public", replace(case, name=name)) for name in ("a", "b")]
+    hidden = ("hidden", replace(case, name="c"))
+    untimed = ("public", replace(case, name="d", timed=False))
+    # of four answers in float64; those made here take less
+    size = 4 * 8 * (3 * 2 * 128 + 2 * 128 * 128)
     monkeypatch.setattr(module, "Session", Child)
     monkeypatch.setattr(module, "answers", answers)
     monkeypatch.setattr(module, "rooms_for_answers", lambda *_: (size, 0))
-    plan = cpu_plan(VERDICT_CASES, baseline="none", protocol="lab")
-    cases = [replace(plan.cases[0][1], name=name) for name in ("a", "b", "c")]
-    plan = replace(plan, cases=[("public", case) for case in cases], device=torch.device("cuda"))
-    bench = Bench(plan, Silent())
-    monkeypatch.setattr(bench, "_kept", KeptAnswers(torch.device("cpu"), size, 0))
-    bench.answer_ahead()
-    assert made == ["a", "b"]  # one too many, which says that there is no more room
-    bench.known("public", cases[0])
-    assert made == ["a", "b"]
-    bench = Bench(replace(plan, cases=[("hidden", cases[0])]), Silent())
-    bench.answer_ahead()
-    assert made == ["a", "b"]
+    bench = Bench(replace(plan, cases=[hidden, untimed, *cases]), Silent())
+    for _ in range(2):
+        bench.answer_ahead()
+    assert made == ["a"]
+    monkeypatch.setattr(module, "rooms_for_answers", lambda *_: (size - 1, 0))
+    Bench(replace(plan, cases=cases), Silent()).answer_ahead()
+    assert made == ["a"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -276,6 +277,17 @@ def test_guard_watches_the_functions_of_the_driver(monkeypatch: pytest.MonkeyPat
     assert guard.replaced(driver.Driver()) == []
     monkeypatch.setattr(driver, "_copy_bytes", lambda *_: 0)
     assert guard.replaced() == ["judge.child.driver._copy_bytes"]
+
+
+def test_guard_sees_what_ctypes_is_told_to_run_around_a_function(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    function = ctypes.PyDLL(None).abs
+    monkeypatch.setattr(driver, "_record_event", function)
+    guard = Guard([driver])
+    assert guard.replaced() == []
+    function.errcheck = lambda result, *_: result
+    assert guard.replaced() == ["judge.child.driver._record_event"]
 
 
 def test_guard_sees_a_tool_that_watches_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:

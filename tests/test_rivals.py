@@ -14,13 +14,19 @@ import torch
 from click.testing import CliRunner
 
 from judge import bench, cli, grading
-from judge.audit import NO_AUDITS, AuditSeeds, answers
+from judge.audit import AUDITS, NO_AUDITS, AuditSeeds, answers
 from judge.baseline import Choice, Measure
 from judge.child.arguments import InputForm
 from judge.child.log import ChildLog
 from judge.engines.engine import Began, Event, Task, new_setup
 from judge.engines.lane import Lane
-from judge.implementations import CORE, FULL, Implementation, simple_implementation
+from judge.implementations import (
+    CORE,
+    FULL,
+    STUDENT,
+    Implementation,
+    simple_implementation,
+)
 from judge.record import Record, from_json
 from judge.repetitions import Repetitions
 from judge.rivals import Rivals
@@ -95,13 +101,14 @@ def rivals_of(
     tmp_path: Path,
     *implementations: Implementation,
     everything: bool = False,
+    strict: bool = False,
 ) -> Iterator[tuple[Rivals, list[bool]]]:
     """The rivals with the CPU's simple one, and what they did to the submission's child."""
     log = ChildLog(tmp_path / "log.txt")
     pauses: list[bool] = []
 
     def start(one: Implementation) -> Session:
-        return new_session(one.submission, log, strict=False, inputs=one.inputs)
+        return new_session(one.submission, log, strict=strict, inputs=one.inputs)
 
     simple = simple_implementation("cpu")
     rivals = Rivals(implementations, simple, start, pauses.append, everything=everything)
@@ -159,13 +166,33 @@ def test_times_that_no_call_takes_are_a_failure_of_the_rival_alone(tmp_path: Pat
     assert results["slow"].role == "t100"
 
 
-def test_a_second_measurement_starts_with_the_first_block_again(tmp_path: Path) -> None:
+def test_what_runs_the_submission_s_code_is_checked_with_fresh_contents(tmp_path: Path) -> None:
+    kept = "tuple(one.clone() for one in first)"
+    remembering = RAW.format(line=f"if calls > 1: return {kept}")
+    remembering = remembering.replace("global calls", "global calls, first")
+    last = "return o.to(torch.bfloat16), s"
+    assert last in remembering
+    remembering = remembering.replace(last, f"first = o.to(torch.bfloat16), s; return {kept}")
+    student = stand_in(STUDENT, remembering)
+    case = verdict_cases()[0]
+    known = answers(case, SEED, AUDITS["cpu"], AuditSeeds(), torch.device("cpu"))
+    with rivals_of(tmp_path, student, QUICK, strict=True) as (rivals, _):
+        rivals.prepare("test", case, SEED, COUNT, known)
+        found = {one.implementation: one for one in rivals.results()}
+    assert found[STUDENT].verdict is Verdict.WRONG
+    assert "fresh contents" in found[STUDENT].detail
+    assert found["quick"].verdict is Verdict.PASS
+
+
+def test_a_block_that_is_run_again_takes_the_first_one_s_place(tmp_path: Path) -> None:
     with rivals_of(tmp_path, QUICK) as (rivals, _):
-        judged(rivals)
+        before = judged(rivals)["quick"].timing.samples_ms
         rivals.run_block(0)
-        assert len(rivals.results()[0].timing.samples_ms) == COUNT.repetitions // 2
-        rivals.complete_turns()
-        assert len(rivals.results()[0].timing.samples_ms) == COUNT.repetitions
+        after = rivals.results()[0].timing.samples_ms
+    half = COUNT.repetitions // 2
+    assert len(before) == len(after) == COUNT.repetitions
+    assert before[:half] != after[:half]
+    assert before[half:] == after[half:]
 
 
 def test_an_implementation_that_fails_while_timed_leaves_its_place_to_the_next(

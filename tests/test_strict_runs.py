@@ -15,6 +15,7 @@ from trial import verdict_cases
 from judge.audit import Answer, Answers
 from judge.case import Case
 from judge.checking import Expected, Finding
+from judge.child.errors import ChildError
 from judge.child.protocol import Ran, Repeated, Run
 from judge.repetitions import Repetitions
 from judge.strict_protocol import Terms, run_strict_protocol
@@ -216,6 +217,39 @@ def test_the_loop_takes_turns_with_what_runs_beside_it() -> None:
     assert loops == ["loop of 3 after 1", "loop of 2 after 1"]
     assert order == [0, 1]
     assert len(trial.outcome.timing.samples_ms) == 5
+
+
+@pytest.mark.parametrize("which", ["first", "last"])
+def test_a_case_that_fails_in_the_loop_has_no_time(which: str) -> None:
+    trial = Scripted(repeat(1.0))
+    judge = trial.collect
+
+    def collect(one: str, label: str, *rest: object) -> Finding:
+        if label == f"{which} timed call":
+            raise TrialOver(Verdict.WRONG, label)
+        return judge(one, label, *rest)
+
+    trial.collect = collect
+    terms = Terms(ScriptedNull(trial.asked), LENIENT, looped=True)
+    with pytest.raises(TrialOver):
+        run_strict_protocol(trial, CASE, Repetitions(1, 3), Answers(answer(42)), {}, terms)
+    assert trial.outcome.timing is None
+
+
+def test_a_neighbour_that_fails_is_nobody_s_fault() -> None:
+    trial = Scripted(repeat(1.0))
+
+    class Failing:
+        def repeat(self) -> Repetition:
+            raise ChildError("gone")
+
+    with pytest.raises(TrialOver) as over:
+        run_strict_protocol(
+            *(trial, CASE, Repetitions(1, 3), Answers(answer(42)), {}, Terms(Failing(), LENIENT))
+        )
+    assert over.value.verdict is Verdict.NOT_RUN
+    assert over.value.detail == "the submission that does nothing failed: gone"
+    assert trial.asked[-1] == "going on"
 
 
 def test_where_no_loop_follows_the_others_run_their_first_block_before_all() -> None:

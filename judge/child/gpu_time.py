@@ -16,7 +16,7 @@ from judge.sm_budget import PARK_KERNEL
 _REPLAYS = 50
 _WARM_REPLAYS = 5
 _TRIED_CALLS, _QUEUED_CALLS = 3, 50
-_QUEUED_S = 0.1  # of the host's time, in which no fewer than those that were tried are queued
+_QUEUED_S = 0.1  # of the host's time, in which no fewer than those that were tried must fit
 _HELD_BACK = 3.0  # times what the host takes for as many calls
 _CYCLES_A_S = 2.2e9  # no less than any GPU's clock yields
 _PROFILED_CALLS = 20
@@ -76,14 +76,16 @@ def _replayed(graph: torch.cuda.CUDAGraph, held: Held) -> float:
 
 
 def _queued(call: Callable[[], object], held: Held) -> float | None:
-    """Milliseconds of a call among others, None where the host did not get ahead of the device."""
+    """Milliseconds of a call among others, None where the host cannot get ahead of the device."""
     torch.cuda._sleep(1)  # kernels load at their first launch, which may wait for the device
     began = time.perf_counter()
     for _ in range(_TRIED_CALLS):
         call()
     host_s = (time.perf_counter() - began) / _TRIED_CALLS
-    calls = max(_TRIED_CALLS, min(_QUEUED_CALLS, int(_QUEUED_S / host_s)))
     torch.cuda.synchronize()
+    calls = min(_QUEUED_CALLS, int(_QUEUED_S / host_s))
+    if calls < _TRIED_CALLS:
+        return None
     held_back, start, end = (torch.cuda.Event(enable_timing=True) for _ in range(3))
     with held():
         torch.cuda._sleep(int(_HELD_BACK * calls * host_s * _CYCLES_A_S))

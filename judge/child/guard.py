@@ -6,6 +6,7 @@ patch gains is caught from outside, by the judge's own clock and by the digests.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import hashlib
 import socket
@@ -74,7 +75,7 @@ class Guard:
                 if cls.__module__ == module.__name__:
                     watched.append((cls, f"{module.__name__}.{cls.__name__}", tuple(vars(cls))))
         self._kept = [
-            (owner, label, name, getattr(owner, name), _code(getattr(owner, name)))
+            (owner, label, name, getattr(owner, name), _inside(getattr(owner, name)))
             for owner, label, names in watched
             for name in names
             if hasattr(owner, name) and name not in ("__dict__", "__weakref__")
@@ -88,7 +89,7 @@ class Guard:
         found = [
             f"{label}.{name}"
             for owner, label, name, original, code in self._kept
-            if (now := getattr(owner, name, None)) is not original or _code(now) is not code
+            if (now := getattr(owner, name, None)) is not original or _changed(now, code)
         ]
         for one in objects:
             shadowed = sorted(vars(one).keys() & vars(type(one)).keys())
@@ -127,5 +128,15 @@ def _callables(module: ModuleType) -> Iterator[str]:
             yield name
 
 
-def _code(value: object) -> object:
-    return value.__code__ if isinstance(value, FunctionType) else None
+def _inside(value: object) -> tuple[object, ...]:
+    """What a function runs while it stays the same object: its code, or what ctypes adds to it."""
+    if isinstance(value, FunctionType):
+        return (value.__code__,)
+    if isinstance(value, ctypes._CFuncPtr):
+        return (value.restype, value.argtypes, getattr(value, "errcheck", None))
+    return ()
+
+
+def _changed(value: object, inside: tuple[object, ...]) -> bool:
+    now = _inside(value)
+    return [id(one) for one in now] != [id(one) for one in inside]

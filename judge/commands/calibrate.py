@@ -97,7 +97,7 @@ def calibrate(
 ) -> None:
     """Time the public implementations on this device and keep t100 and t60 for later runs.
 
-    All that are installed take turns, call by call; each is checked for correctness first. Exit
+    All that are installed take turns, half of their calls at a time; each is checked for correctness first. Exit
     status: 0 a checkpoint file was written, 1 nothing could be timed, 2 wrong usage, 130
     interrupted.
     """
