@@ -97,9 +97,9 @@ def calibrate(
 ) -> None:
     """Time the public implementations on this device and keep t100 and t60 for later runs.
 
-    All that are installed take turns, half of their calls at a time; each is checked for correctness first. Exit
-    status: 0 a checkpoint file was written, 1 nothing could be timed, 2 wrong usage, 130
-    interrupted.
+    All that are installed take turns, half of their calls at a time; each is checked for
+    correctness first. Exit status: 0 a checkpoint file was written, 1 nothing could be timed, 2
+    wrong usage, 130 interrupted.
     """
     with usage_errors():
         cases = _chosen_cases(cases_file, suite_names)
