@@ -241,7 +241,7 @@ class _Run:
             self._rival_results += results
             self._notes += failures(results)
         result.seconds.update(seconds)
-        if told := charge_note(result.witness):
+        if result.timing is not None and (told := charge_note(result.witness)):
             self.note(f"{case.name}: {told}")
         return result
 

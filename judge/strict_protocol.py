@@ -86,106 +86,14 @@ def run_strict_protocol(
     not timed. beside: as `run_loop` takes it; where no loop follows, once. Timing, audits
     and witness go to the trial's outcome. Raises TrialOver.
     """
+    measurement = _Measurement(trial, case, count, answers, inputs, terms, beside)
     if beside is not None and terms is not None and not terms.looped:
         beside(0)
     try:
-        _measure_all(trial, case, count, answers, inputs, terms, beside)
+        measurement.make()
     except ClocksDiffer:
         trial.outcome.repeated = True
-        _measure_all(trial, case, count, answers, inputs, terms, beside)
-
-
-def _measure_all(
-    trial: Trial,
-    case: Case,
-    count: Repetitions,
-    answers: Answers,
-    inputs: dict[str, str],
-    terms: Terms | None,
-    beside: Callable[[int], None] | None,
-) -> None:
-    trial.outcome.timing = None
-    last = _measure(trial, case, count, answers, inputs, terms)
-    if terms is not None and terms.looped:
-        same = _digests(last, answers, inputs)
-        samples = run_loop(trial, case, count, last, same, beside)
-        _charge(trial, samples, terms)
-
-
-def _charge(trial: Trial, samples: list[float], terms: Terms) -> None:
-    """Let the loop's times count, with what is to be added to them."""
-    witness = trial.outcome.witness
-    loop_ms = statistics.median(samples)
-    if terms.floor_ms is not None and loop_ms < terms.floor_ms:
-        raise ClocksDiffer(Verdict.CHEAT, below_floor(loop_ms, terms.floor_ms))
-    charged_ms = charge_ms(witness.claimed_ms, loop_ms, terms.allowance)
-    trial.outcome.witness = replace(witness, loop_ms=loop_ms, charged_ms=charged_ms)
-    trial.outcome.timing = usable_timing([sample + charged_ms for sample in samples])
-
-
-def _measure(
-    trial: Trial,
-    case: Case,
-    count: Repetitions,
-    answers: Answers,
-    inputs: dict[str, str],
-    terms: Terms | None,
-) -> Answer:
-    """What the last repetition had to return."""
-    limit_s = trial.limits.run
-    spent_s = 0.0
-    seen: list[Repetition] = []
-    pairs: list[Pair] = []
-    allowance = terms.allowance if terms is not None else None
-    late = LateAudits()
-    last_ms = 0.0
-    for step in schedule(case, count, answers, allowance):
-        null = _null_repetition(trial, terms) if step.paired else None
-        rehearsed = terms is not None and terms.rehearsed and last_ms <= _SLOW_MS
-        left_s = limit_s - spent_s
-        reply = trial.repeat(
-            *(step.seed, step.gate, "run", limit_s, left_s), rehearsed=rehearsed, awake=True
-        )
-        spent_s += trial.asked_s
-        if reply.problem:
-            raise TrialOver(Verdict.BAD_RESULT, f"{step.label}: {reply.problem}")
-        repetition = repetition_of(trial, reply)
-        last_ms = repetition.claimed_ms
-        if step.timed:
-            seen.append(repetition)
-        if null is not None:
-            pairs.append(Pair(repetition, null))
-        if step.answer is not None:
-            _audit(trial, case, step, answers, inputs, reply.digest)
-        elif step.late:
-            late.keep(trial, case, step, reply.digest, repetition.claimed_ms)
-    if terms is not None:
-        timing = usable_timing([one.claimed_ms for one in seen])
-        late.audit(trial, answers, statistics.median(one.claimed_ms for one in seen))
-        _weigh(trial, seen, pairs, terms)
-        if not terms.looped:
-            trial.outcome.timing = timing
-    return step.answer
-
-
-def _weigh(trial: Trial, seen: list[Repetition], pairs: list[Pair], terms: Terms) -> None:
-    if noise := unquiet([pair.null for pair in pairs], terms.quiet_ms):
-        raise ClocksDiffer(Verdict.NOT_RUN, noise)
-    trial.outcome.witness, evidence = weigh(seen, pairs, terms.allowance, terms.floor_ms)
-    if evidence:
-        raise ClocksDiffer(Verdict.CHEAT, evidence)
-
-
-def _null_repetition(trial: Trial, terms: Terms) -> Repetition:
-    """One of the null submission, while the other child is stopped and cannot slow it down."""
-    trial.pause(True)
-    try:
-        return terms.null.repeat()
-    except ChildError as error:
-        text = f"the submission that does nothing failed: {error}"
-        raise TrialOver(Verdict.NOT_RUN, text) from None
-    finally:
-        trial.pause(False)
+        measurement.make()
 
 
 def repetition_of(trial: Trial, reply: Repeated) -> Repetition:
@@ -193,16 +101,107 @@ def repetition_of(trial: Trial, reply: Repeated) -> Repetition:
     return Repetition(reply.milliseconds, trial.answered_s * 1e3, reply.busy_us)
 
 
-def _audit(
-    trial: Trial, case: Case, step: Step, answers: Answers, inputs: dict[str, str], digest: str
-) -> None:
-    answer = step.answer
-    same = _digests(answer, answers, inputs)
-    finding = trial.collect("last", step.label, case, answer, same, digest)
-    trial.outcome.audits.append(
-        Audit(step.label, answer.seed, answer.gate, answer.tolerance, finding.errors)
-    )
+@dataclass(frozen=True)
+class _Measurement:
+    """One case of one submission, with all that it is measured by."""
 
+    trial: Trial
+    case: Case
+    count: Repetitions
+    answers: Answers
+    inputs: dict[str, str]
+    terms: Terms | None
+    beside: Callable[[int], None] | None
 
-def _digests(answer: Answer, answers: Answers, inputs: dict[str, str]) -> dict[str, str]:
-    return inputs if answer is answers.fixed else answer.input_digests
+    def make(self) -> None:
+        """Repetitions with new contents, then the loop; what an earlier time came to is forgotten.
+
+        Raises TrialOver.
+        """
+        self.trial.outcome.timing = None
+        seen, pairs, last = self._repetitions()
+        if self.terms is None:
+            return
+        self._weigh(seen, pairs)
+        claims = [one.claimed_ms for one in seen]
+        if self.terms.looped:
+            samples = run_loop(
+                *(self.trial, self.case, self.count, last), self._digests(last), self.beside
+            )
+            claims = self._charged(samples)
+        self.trial.outcome.timing = usable_timing(claims)
+
+    def _repetitions(self) -> tuple[list[Repetition], list[Pair], Answer]:
+        """The timed ones, those paired with the null submission, and what the last one returned."""
+        trial, terms = self.trial, self.terms
+        limit_s = trial.limits.run
+        spent_s = last_ms = 0.0
+        seen: list[Repetition] = []
+        pairs: list[Pair] = []
+        late = LateAudits()
+        allowance = terms.allowance if terms is not None else None
+        steps = schedule(self.case, self.count, self.answers, allowance)
+        for step in steps:
+            null = self._null_repetition() if step.paired else None
+            rehearsed = terms is not None and terms.rehearsed and last_ms <= _SLOW_MS
+            left_s = limit_s - spent_s
+            reply = trial.repeat(
+                *(step.seed, step.gate, "run", limit_s, left_s), rehearsed=rehearsed, awake=True
+            )
+            spent_s += trial.asked_s
+            if reply.problem:
+                raise TrialOver(Verdict.BAD_RESULT, f"{step.label}: {reply.problem}")
+            repetition = repetition_of(trial, reply)
+            last_ms = repetition.claimed_ms
+            if step.timed:
+                seen.append(repetition)
+            if null is not None:
+                pairs.append(Pair(repetition, null))
+            if step.answer is not None:
+                self._audit(step, step.answer, reply.digest)
+            elif step.late:
+                late.keep(trial, self.case, step, reply.digest, repetition.claimed_ms)
+        if seen:
+            usable_timing([one.claimed_ms for one in seen])
+            late.audit(trial, self.answers, statistics.median(one.claimed_ms for one in seen))
+        return seen, pairs, steps[-1].answer
+
+    def _null_repetition(self) -> Repetition:
+        """One of the null submission, while the other child is stopped and cannot slow it down."""
+        self.trial.pause(True)
+        try:
+            return self.terms.null.repeat()
+        except ChildError as error:
+            text = f"the submission that does nothing failed: {error}"
+            raise TrialOver(Verdict.NOT_RUN, text) from None
+        finally:
+            self.trial.pause(False)
+
+    def _audit(self, step: Step, answer: Answer, digest: str) -> None:
+        finding = self.trial.collect(
+            "last", step.label, self.case, answer, self._digests(answer), digest
+        )
+        self.trial.outcome.audits.append(
+            Audit(step.label, answer.seed, answer.gate, answer.tolerance, finding.errors)
+        )
+
+    def _digests(self, answer: Answer) -> dict[str, str]:
+        return self.inputs if answer is self.answers.fixed else answer.input_digests
+
+    def _weigh(self, seen: list[Repetition], pairs: list[Pair]) -> None:
+        terms = self.terms
+        if noise := unquiet([pair.null for pair in pairs], terms.quiet_ms):
+            raise ClocksDiffer(Verdict.NOT_RUN, noise)
+        self.trial.outcome.witness, evidence = weigh(seen, pairs, terms.allowance, terms.floor_ms)
+        if evidence:
+            raise ClocksDiffer(Verdict.CHEAT, evidence)
+
+    def _charged(self, samples: list[float]) -> list[float]:
+        """The loop's samples, with what is to be added to each."""
+        terms, outcome = self.terms, self.trial.outcome
+        loop_ms = statistics.median(samples)
+        if terms.floor_ms is not None and loop_ms < terms.floor_ms:
+            raise ClocksDiffer(Verdict.CHEAT, below_floor(loop_ms, terms.floor_ms))
+        charged_ms = charge_ms(outcome.witness.claimed_ms, loop_ms, terms.allowance)
+        outcome.witness = replace(outcome.witness, loop_ms=loop_ms, charged_ms=charged_ms)
+        return [sample + charged_ms for sample in samples]
