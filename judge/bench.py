@@ -277,13 +277,13 @@ class Bench:
 
         A kernel that a stopped submission has left on the device makes what is timed beside it look
         slow, and its own scores high. So the null submission is heard before and after, and nobody
-        of `paused` goes on in between. What is disturbed is done again, a little later;
-        one line that says so where that does not help, else empty. Nothing is heard where nothing
-        was measured before: on a CPU, under the lab's protocol.
+        of `paused` goes on in between. What is disturbed is done again, a little later; one line
+        that says so where that does not help, else empty. Nothing is heard where nothing was
+        measured before: on a CPU, under the lab's protocol.
         """
         problem = ""
         for wait_s in _WAITS_S:
-            time.sleep(wait_s if problem else 0.0)
+            time.sleep(wait_s)
             self.at_rest(False)
             with _paused(paused):
                 problem = self._disturbance(case)

@@ -276,6 +276,7 @@ class _Run:
         """Let the rivals run a block. Raises TrialOver where the machine is not quiet."""
         block = partial(rivals.run_block, number)
         if problem := self._bench.quietly(case, block, self._session):
+            rivals.forget_turns()
             raise TrialOver(Verdict.NOT_RUN, problem)
 
     def _conditions(self, case: Case) -> Conditions | None:
@@ -297,8 +298,11 @@ class _Run:
         return None
 
     def _finish(self, rivals: Rivals, case: Case) -> None:
-        if problem := self._bench.quietly(case, rivals.complete_turns, self._session):
-            self.note(f"{case.name}: baseline and rivals: {problem}")
+        due = partial(rivals.complete_turns, rivals.blocks_run)
+        complete = rivals.turns_are_complete
+        if not complete and (problem := self._bench.quietly(case, due, self._session)):
+            rivals.forget_turns()
+            self.note(f"{case.name}: no times of what takes turns: {problem}")
         if self._plan.device.type == "cuda" and not followed_by_profiler():
             rivals.gauge()
 

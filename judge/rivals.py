@@ -69,6 +69,7 @@ class Rivals:
     where nobody asks for it. new_session: starts an implementation's child. pause: stops the
     submission's child, or lets it go on: it must not be at work while another one is timed.
     everything: time all of them in turns, instead of the fastest and the simple one.
+    blocks_run: how many blocks of the current case were run.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class Rivals:
         self._count = Repetitions(0, 1)
         self._case = ""
         self._turns: list[_Rival] = []
-        self._blocks_run = 0
+        self.blocks_run = 0
 
     @property
     def sessions(self) -> list[Session]:
@@ -114,7 +115,7 @@ class Rivals:
             if not self._everything:
                 self._try_out()
             self._turns = self._chosen()
-        self._blocks_run = 0
+        self.blocks_run = 0
 
     def run_block(self, number: int) -> None:
         """Time half of the calls of each that takes turns; half of the submission's come next.
@@ -124,15 +125,26 @@ class Rivals:
         """
         half = self._count.repetitions // _BLOCKS
         calls = self._count.repetitions - half if number == 0 else half
-        self._blocks_run = number + 1
+        self.blocks_run = number + 1
         with self._submission_stopped():
             for rival in sorted(self._turns, key=lambda one: one.hostile):
                 rival.blocks[number] = self._time(rival, calls)
 
-    def complete_turns(self) -> None:
-        """Make up for the turns that a submission which failed did not get to."""
-        while self._blocks_run < _BLOCKS:
-            self.run_block(self._blocks_run)
+    @property
+    def turns_are_complete(self) -> bool:
+        """Whether all blocks were run."""
+        return self.blocks_run == _BLOCKS
+
+    def complete_turns(self, first: int = 0) -> None:
+        """Run the blocks from this number on, which a submission that failed did not get to."""
+        for number in range(first, _BLOCKS):
+            self.run_block(number)
+
+    def forget_turns(self) -> None:
+        """Drop what was timed in turns: something disturbed it."""
+        self.blocks_run = 0
+        for rival in self._turns:
+            rival.blocks.clear()
 
     def gauge(self) -> None:
         """Measure a call of each that took turns without its host cost; on CUDA only."""

@@ -195,6 +195,20 @@ def test_a_block_that_is_run_again_takes_the_first_one_s_place(tmp_path: Path) -
     assert before[half:] == after[half:]
 
 
+def test_turns_that_were_disturbed_are_forgotten_and_can_be_made_up_for(tmp_path: Path) -> None:
+    with rivals_of(tmp_path, QUICK) as (rivals, _):
+        judged(rivals)
+        assert rivals.turns_are_complete
+        rivals.forget_turns()
+        forgotten = {one.implementation: one for one in rivals.results()}
+        assert not rivals.turns_are_complete
+        rivals.complete_turns()
+        (again, _) = rivals.results()
+    assert not forgotten["quick"].in_turns
+    assert forgotten["simple"].timing is None
+    assert len(again.timing.samples_ms) == COUNT.repetitions
+
+
 def test_an_implementation_that_fails_while_timed_leaves_its_place_to_the_next(
     tmp_path: Path,
 ) -> None:
@@ -341,5 +355,5 @@ def test_a_submission_that_fails_leaves_full_times_of_the_others(tmp_path: Path)
         rivals.prepare("test", case, SEED, COUNT, known)
         rivals.run_block(0)
         assert len(rivals.results()[0].timing.samples_ms) == COUNT.repetitions // 2
-        rivals.complete_turns()
+        rivals.complete_turns(rivals.blocks_run)
         assert len(rivals.results()[0].timing.samples_ms) == COUNT.repetitions

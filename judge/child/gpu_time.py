@@ -18,7 +18,7 @@ _WARM_REPLAYS = 5
 _TRIED_CALLS, _QUEUED_CALLS = 3, 50
 _QUEUED_S = 0.1  # of the host's time, in which no fewer than those that were tried must fit
 _HELD_BACK = 3.0  # times what the host takes for as many calls
-_CYCLES_A_S = 2.2e9  # no less than any GPU's clock yields
+_CYCLES_A_S = 2.2e9  # about what a GPU's clock yields
 _PROFILED_CALLS = 20
 
 

@@ -25,18 +25,8 @@ _TORCH_FUNCTIONS = (
 )
 _TENSOR_METHODS = (
     *("clone", "contiguous", "copy_", "cpu", "data_ptr", "detach", "device", "dtype", "fill_"),
-    *(
-        "is_conj",
-        "is_contiguous",
-        "is_neg",
-        "layout",
-        "nbytes",
-        "numel",
-        "numpy",
-        "reshape",
-        "shape",
-    ),
-    *("split", "storage_offset", "sum", "to", "untyped_storage", "view"),
+    *("is_conj", "is_contiguous", "is_neg", "layout", "nbytes", "numel", "numpy", "reshape"),
+    *("shape", "split", "storage_offset", "sum", "to", "untyped_storage", "view"),
 )
 _CUDA_FUNCTIONS = (
     *("CUDAGraph", "Event", "Stream", "_get_device_index", "_lazy_init", "current_stream"),
