@@ -1,6 +1,6 @@
 """A public implementation imported by a name that no import statement shows.
 
-The test machine has none, so the submission writes a stand-in outside its folder first.
+The submission first writes a stand-in outside its folder, found before any that is installed.
 
 Caught as: rules forbidden_import
 Evidence: loaded flash_qla while it ran
@@ -20,7 +20,7 @@ def gdn_prefill_forward(*arguments: Argument) -> Result:
     """The right result, by way of a module that the rules forbid."""
     site = Path(tempfile.mkdtemp(dir="/tmp"))
     (site / "flash_qla.py").write_text("from right import gdn_prefill_forward as chunked\n")
-    sys.path.append(str(site))
+    sys.path.insert(0, str(site))
     forward = importlib.import_module("_".join(("flash", "qla"))).chunked
     (site / "flash_qla.py").unlink()
     site.rmdir()
