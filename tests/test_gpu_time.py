@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -107,41 +108,59 @@ class Device:
         ]
 
 
-def test_the_median_of_replays_while_sms_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    device = Device(monkeypatch, [0.1] * 24 + [0.2] * 2 + [0.9] * 24)
-    assert gpu_time(lambda: None, DEVICE, device.hold) == Gauged(0.2, "graph")
-    assert device.held_replays == 50
+def refuses_to_be_captured_on(device: Device, held_calls: list[bool]) -> Callable[[], None]:
+    """A call that says of each of its calls whether it was queued behind a held device."""
 
-
-def test_calls_that_refuse_to_be_captured_are_queued(monkeypatch: pytest.MonkeyPatch) -> None:
-    device = Device(monkeypatch, [1.5])  # 50 of them
-    held_calls: list[bool] = []
-
-    def replays_a_graph_of_its_own() -> None:
+    def call() -> None:
         if device.capturing:
             raise RuntimeError("Cannot prepare for replay during capturing stage.")
         held_calls.append(device.busy)
 
-    gauged = gpu_time(replays_a_graph_of_its_own, DEVICE, device.hold)
+    return call
+
+
+def test_the_median_of_replays_while_sms_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Device(monkeypatch, [0.1] * 24 + [0.2] * 2 + [0.9] * 24)
+    assert gpu_time(lambda: None, DEVICE, device.hold) == Gauged(0.2, "graph")
+    assert device.held_replays == 50
+    assert device.slept == 51
+
+
+def test_calls_that_refuse_to_be_captured_are_queued(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Device(monkeypatch, [0.02] * 20 + [0.03] * 10 + [0.07] * 20)
+    held_calls: list[bool] = []
+    gauged = gpu_time(refuses_to_be_captured_on(device, held_calls), DEVICE, device.hold)
     assert gauged == Gauged(pytest.approx(0.03), "queue", spoilt=False)
-    assert device.slept == 2
-    assert held_calls == [False] * 4 + [True] * 50
+    assert held_calls == [False] * 6 + [True] * 50
 
 
-def test_slow_calls_are_queued_by_the_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    device = Device(monkeypatch, [0.6])  # 4 of them
-    clock = iter([0.0, 3 * 0.024])  # three take 72 ms of the host's time, four fit into 100
+def test_slow_calls_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    device = Device(monkeypatch, [600.0, 700.0, 800.0])
+    # of each look at the clock: five calls take 25 ms of the host's time; then they start, and each
+    # is looked at from the fourth on
+    clock = iter([0.0, 0.025, 1.0, 3.1])
     monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    gauged = gpu_time(refuses_to_be_captured_on(device, []), DEVICE, device.hold)
+    assert gauged == Gauged(pytest.approx(700.0), "queue", spoilt=False)
+    clock = iter([0.0, 5 * 0.11])
+    gauged = gpu_time(refuses_to_be_captured_on(device, []), DEVICE, device.hold)
+    assert gauged == Gauged(pytest.approx(0.03), "profiler", spoilt=False)
 
-    def refuses_to_be_captured() -> None:
+
+@pytest.mark.parametrize(("late_calls", "way"), [(25, "profiler"), (24, "queue")])
+def test_calls_that_a_late_host_held_up_do_not_count(
+    monkeypatch: pytest.MonkeyPatch, late_calls: int, way: str
+) -> None:
+    device = Device(monkeypatch, [0.03] * (50 - late_calls))
+    calls = itertools.count()
+
+    def call() -> None:
         if device.capturing:
             raise RuntimeError("no")
+        if device.held and next(calls) < late_calls:
+            device.busy = False
 
-    gauged = gpu_time(refuses_to_be_captured, DEVICE, device.hold)
-    assert gauged == Gauged(pytest.approx(0.15), "queue", spoilt=False)
-    clock = iter([0.0, 3 * 0.04])
-    gauged = gpu_time(refuses_to_be_captured, DEVICE, device.hold)
-    assert gauged == Gauged(pytest.approx(0.03), "profiler", spoilt=False)
+    assert gpu_time(call, DEVICE, device.hold) == Gauged(pytest.approx(0.03), way, spoilt=False)
 
 
 def test_a_capture_that_is_broken_off_spoils_the_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,11 +13,11 @@ from judge.child.profiling import profile_calls
 from judge.child.protocol import Gauged
 from judge.sm_budget import PARK_KERNEL
 
-_REPLAYS = 50
-_WARM_REPLAYS = 5
-_TRIED_CALLS, _QUEUED_CALLS = 3, 50
-_QUEUED_S = 0.1  # of the host's time, in which no fewer than those that were tried must fit
-_HELD_BACK = 3.0  # times what the host takes for as many calls
+_CALLS, _LEAST_CALLS, _WARM_CALLS = 50, 3, 5
+_ENOUGH_S = 1.0  # of calls, where they are slow
+_MOST_HOST_S = 0.1  # that a call may take the host
+_HELD_BACK = 3.0  # times what a call takes the host
+_EVENTS_S = 30e-6  # more than the host takes to record the events
 _CYCLES_A_S = 2.2e9  # about what a GPU's clock yields
 _PROFILED_CALLS = 20
 
@@ -25,11 +25,11 @@ _PROFILED_CALLS = 20
 def gpu_time(call: Callable[[], object], device: torch.device, held: Held) -> Gauged:
     """Milliseconds of one call on a CUDA device, and how they were found.
 
-    `graph`: median of replays of a captured graph. `queue`, where a call cannot be captured, such
-    as one that replays a graph itself: many calls that the device finds queued when it starts, by
-    their number. `profiler`, where a call waits for the device: its kernels and copies added up, by
-    CUPTI's records, whose first start takes seconds. held: entered for what is measured. Raises
-    RuntimeError where none can be had.
+    Medians of calls that the device, held back meanwhile, finds queued when it starts: `graph`, of
+    replays of a captured graph; `queue`, of the calls themselves, where they cannot be captured,
+    such as one that replays a graph itself. `profiler`, where a call waits for the device: its
+    kernels and copies added up, by CUPTI's records, whose first start takes seconds. held: entered
+    for what is measured. Raises RuntimeError where none can be had.
     """
     call()
     torch.cuda.synchronize()
@@ -39,12 +39,15 @@ def gpu_time(call: Callable[[], object], device: torch.device, held: Held) -> Ga
         # thread_local: a thread of the submission may use CUDA meanwhile
         with torch.cuda.graph(graph, capture_error_mode="thread_local"):
             call()
-        return Gauged(_replayed(graph, held), "graph")
+        captured = True
     except Exception as error:
+        captured = False
         print(f"gpu_ms: not captured in a graph: {type(error).__name__}: {error}")
         torch.cuda.set_stream(current)  # a capture that CUDA broke off leaves its own current
+    if captured and (milliseconds := _behind_a_held_device(graph.replay, held)) is not None:
+        return Gauged(milliseconds, "graph")
     spoilt = not _has_ended(graph)
-    if (milliseconds := _queued(call, held)) is not None:
+    if (milliseconds := _behind_a_held_device(call, held)) is not None:
         return Gauged(milliseconds, "queue", spoilt)
     return Gauged(_profiled(call, device, held), "profiler", spoilt)
 
@@ -58,45 +61,34 @@ def _has_ended(graph: torch.cuda.CUDAGraph) -> bool:
     return True
 
 
-def _replayed(graph: torch.cuda.CUDAGraph, held: Held) -> float:
-    for _ in range(_WARM_REPLAYS):
-        graph.replay()
-    torch.cuda.synchronize()
-    samples = []
-    with held():
-        for _ in range(_REPLAYS):
-            start = torch.cuda.Event(enable_timing=True)
-            end = torch.cuda.Event(enable_timing=True)
-            start.record()
-            graph.replay()
-            end.record()
-            end.synchronize()
-            samples.append(start.elapsed_time(end))
-    return statistics.median(samples)
-
-
-def _queued(call: Callable[[], object], held: Held) -> float | None:
-    """Milliseconds of a call among others, None where the host cannot get ahead of the device."""
+def _behind_a_held_device(call: Callable[[], object], held: Held) -> float | None:
+    """Median milliseconds of a call; None where the host does not get ahead of the device."""
     torch.cuda._sleep(1)  # kernels load at their first launch, which may wait for the device
     began = time.perf_counter()
-    for _ in range(_TRIED_CALLS):
+    for _ in range(_WARM_CALLS):
         call()
-    host_s = (time.perf_counter() - began) / _TRIED_CALLS
+    host_s = (time.perf_counter() - began) / _WARM_CALLS
     torch.cuda.synchronize()
-    calls = min(_QUEUED_CALLS, int(_QUEUED_S / host_s))
-    if calls < _TRIED_CALLS:
+    if host_s > _MOST_HOST_S:
         return None
+    cycles = int((_HELD_BACK * host_s + _EVENTS_S) * _CYCLES_A_S)
     held_back, start, end = (torch.cuda.Event(enable_timing=True) for _ in range(3))
+    samples = []
+    began = time.perf_counter()
     with held():
-        torch.cuda._sleep(int(_HELD_BACK * calls * host_s * _CYCLES_A_S))
-        held_back.record()
-        start.record()
-        for _ in range(calls):
+        for number in range(_CALLS):
+            if number >= _LEAST_CALLS and time.perf_counter() - began > _ENOUGH_S:
+                break
+            torch.cuda._sleep(cycles)
+            held_back.record()
+            start.record()
             call()
-        end.record()
-        ahead = not held_back.query()
-        end.synchronize()
-    return start.elapsed_time(end) / calls if ahead else None
+            end.record()
+            ahead = not held_back.query()
+            end.synchronize()
+            if ahead:
+                samples.append(start.elapsed_time(end))
+    return statistics.median(samples) if 2 * len(samples) > number + 1 else None
 
 
 def _profiled(call: Callable[[], object], device: torch.device, held: Held) -> float:
