@@ -30,6 +30,7 @@ from judge.kept_answers import KeptAnswers, rooms_for_answers
 from judge.record import CaseResult, Environment, Timing
 from judge.reference_run import baseline_submission, null_submission
 from judge.repetitions import Repetitions
+from judge.rivals import Known
 from judge.session import Session
 from judge.slices import Slice
 from judge.strict_protocol import Terms
@@ -112,10 +113,10 @@ class Bench:
     many benches keep answers in this machine's memory; None where one submission is judged, for
     which moving them there would take longer than making them: the device alone keeps some.
     measured: the baseline's times by case, each measured once, so that all submissions of a bench
-    are scored by the same ones. lost: one line that says why the device answers no more, empty
-    while it does. at_rest: told True where nothing is timed for a while, False before something is:
-    what gets ready beside the submission under way, such as the next one's child, does so in
-    between.
+    are scored by the same ones. known_rivals: what takes turns, as far as it was right. lost: one
+    line that says why the device answers no more, empty while it does. at_rest: told True where
+    nothing is timed for a while, False before something is: what gets ready beside the submission
+    under way, such as the next one's child, does so in between.
     """
 
     def __init__(
@@ -126,6 +127,7 @@ class Bench:
         sharing: int | None = None,
     ) -> None:
         self.measured: dict[str, Timing] = {}
+        self.known_rivals: Known = {}
         self.lost = ""
         self.at_rest: Callable[[bool], None] = lambda rest: None
         self._plan = plan
@@ -222,7 +224,7 @@ class Bench:
         if self._null is None or not case.timed:
             return None
         with self.alone(*paused):
-            self._null.prepare(case, self._plan.seed)
+            self._null.prepare_to_repeat(case, self._plan.seed)
         floor = floor_ms(case, self._ceilings) if self._ceilings else None
         kind = self._plan.device.type
         quiet_ms = self._quiet_ms.get(case.name)
@@ -242,7 +244,7 @@ class Bench:
         self._progress.phase("null")
         try:
             for case in self._plan.timed:
-                self._null.prepare(case, self._plan.seed)
+                self._null.prepare_to_repeat(case, self._plan.seed)
                 rests = [self._null.repeat().rest_ms for _ in range(_QUIET_REPETITIONS)]
                 self._quiet_ms[case.name] = statistics.median(rests)
         except ChildError as error:  # the cases will say so too
@@ -303,7 +305,7 @@ class Bench:
             return unquiet([self._null.repeat() for _ in range(_QUIET_REPETITIONS)], quiet_ms)
         except ChildError as error:
             with contextlib.suppress(ChildError):
-                self._null.prepare(case, self._plan.seed)
+                self._null.prepare_to_repeat(case, self._plan.seed)
             return f"the submission that does nothing failed: {error}"
 
     @contextmanager

@@ -155,6 +155,7 @@ class _Run:
             plan.simple,
             self._rival_session,
             self._session.pause,
+            self._bench.known_rivals,
             everything=plan.benchmarks,
         )
 
@@ -253,6 +254,7 @@ class _Run:
             prepare = partial(rivals.prepare, suite, case, plan.seed, plan.count, known)
             if problem := self._bench.quietly(case, prepare, self._session):
                 return CaseResult(suite, case, Verdict.NOT_RUN, problem, None, None, None, {})
+            rivals.keep_findings()
         beside = partial(self._run_block, rivals, case) if rivals is not None else None
         before = self._conditions(case)
         with self._bench.alone():

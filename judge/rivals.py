@@ -21,6 +21,9 @@ from judge.timing import summarize
 from judge.verdict import Verdict
 
 T100, T60 = "t100", "t60"
+Known = dict[tuple[str, str, str, str], Sequence[float]]
+"""Milliseconds of trial calls of what was right, by implementation, scope, suite and case."""
+
 _BLOCKS = 2
 _TRIAL_SHARE = 5
 _LEAST_TRIALS = 5
@@ -31,7 +34,7 @@ class _Rival:
     """One implementation and what became of it on the current case.
 
     trials: milliseconds of calls before the submission's. blocks: of those in turns with them, by
-    the block's number. gauged: a call without its host cost.
+    the block's number. gauged: a call without its host cost. recalled: known to be right before.
     """
 
     implementation: Implementation
@@ -42,6 +45,7 @@ class _Rival:
     trials: list[float] = field(default_factory=list)
     blocks: dict[int, list[float]] = field(default_factory=dict)
     gauged: Gauged | None = None
+    recalled: bool = False
 
     @property
     def right(self) -> bool:
@@ -68,8 +72,9 @@ class Rivals:
     public: candidates for t100 and whatever else is to be timed. simple: the one that is t60, None
     where nobody asks for it. new_session: starts an implementation's child. pause: stops the
     submission's child, or lets it go on: it must not be at work while another one is timed.
-    everything: time all of them in turns, instead of the fastest and the simple one.
-    blocks_run: how many blocks of the current case were run.
+    known: what earlier submissions of a run have found, and later ones will find: trusted code that
+    was right is not checked and tried out again. everything: time all of them in turns, instead of
+    the fastest and the simple one. blocks_run: how many blocks of the current case were run.
     """
 
     def __init__(
@@ -78,15 +83,17 @@ class Rivals:
         simple: Implementation | None,
         new_session: Callable[[Implementation], Session],
         pause: Callable[[bool], None],
+        known: Known,
         *,
         everything: bool,
     ) -> None:
         self._public = [_Rival(one, new_session(one)) for one in public]
         self._simple = None if simple is None else _Rival(simple, new_session(simple))
         self._pause = pause
+        self._known = known
         self._everything = everything
         self._count = Repetitions(0, 1)
-        self._case = ""
+        self._suite = self._case = ""
         self._turns: list[_Rival] = []
         self.blocks_run = 0
 
@@ -98,24 +105,31 @@ class Rivals:
     def prepare(
         self, suite: str, case: Case, seed: int, count: Repetitions, answers: Answers
     ) -> None:
-        """Check every rival on a case.
+        """Check every rival on a case, but for those that are known to be right.
 
         Where only the fastest takes turns, some calls of all that are right say which one that is.
         """
-        self._count, self._case = count, case.name
-        untimed = replace(case, timed=False)
+        self._count, self._suite, self._case = count, suite, case.name
+        self.blocks_run = 0
         with self._submission_stopped():
             for rival in self._all():
-                rival.trials, rival.blocks, rival.role, rival.gauged = [], {}, "", None
-                fresh = answers.fresh[:1] if rival.hostile else ()
-                known = Answers(answers.fixed, fresh)
-                with self._awake(rival):
-                    result = rival.session.judge(suite, untimed, seed, count, known)
-                rival.verdict, rival.detail = result.verdict, result.detail
+                rival.recalled = self._recall(rival)
+                if not rival.recalled:
+                    self._check(rival, suite, case, seed, answers)
             if not self._everything:
                 self._try_out()
             self._turns = self._chosen()
-        self.blocks_run = 0
+            for rival in self._turns:
+                if rival.recalled:
+                    self._prepare_recalled(rival, case, seed)
+
+    def keep_findings(self) -> None:
+        """Let later submissions of the run know what `prepare` found: the machine was quiet."""
+        for rival in self._all():
+            if not rival.right:
+                self._known.pop(self._key(rival), None)
+            elif not rival.hostile:
+                self._known[self._key(rival)] = rival.trials
 
     def run_block(self, number: int) -> None:
         """Time half of the calls of each that takes turns; half of the submission's come next.
@@ -170,6 +184,33 @@ class Rivals:
     def _all(self) -> list[_Rival]:
         return [*self._public, *([self._simple] if self._simple is not None else [])]
 
+    def _key(self, rival: _Rival) -> tuple[str, str, str, str]:
+        one = rival.implementation
+        return (one.name, one.scope, self._suite, self._case)
+
+    def _recall(self, rival: _Rival) -> bool:
+        """Forget the case before; whether the run knows the rival to be right on this one."""
+        rival.trials, rival.blocks, rival.role, rival.gauged = [], {}, "", None
+        trials = self._known.get(self._key(rival))
+        if trials is None:
+            return False
+        rival.verdict, rival.detail, rival.trials = Verdict.PASS, "", list(trials)
+        return True
+
+    def _check(self, rival: _Rival, suite: str, case: Case, seed: int, answers: Answers) -> None:
+        fresh = answers.fresh[:1] if rival.hostile else ()
+        wanted = Answers(answers.fixed, fresh)
+        with self._awake(rival):
+            untimed = replace(case, timed=False)
+            result = rival.session.judge(suite, untimed, seed, self._count, wanted)
+        rival.verdict, rival.detail = result.verdict, result.detail
+
+    def _prepare_recalled(self, rival: _Rival, case: Case, seed: int) -> None:
+        try:
+            rival.session.prepare(case, seed)
+        except ChildError as error:
+            rival.verdict, rival.detail = Verdict.CRASH, plain(str(error))
+
     def _chosen(self) -> list[_Rival]:
         right = [rival for rival in self._all() if rival.right]
         if self._everything:
@@ -185,7 +226,7 @@ class Rivals:
 
     def _try_out(self) -> None:
         for rival in self._public:
-            if self._may_be_t100(rival):
+            if self._may_be_t100(rival) and not rival.trials:
                 calls = max(_LEAST_TRIALS, self._count.repetitions // _TRIAL_SHARE)
                 rival.trials = self._time(rival, calls)
 

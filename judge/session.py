@@ -136,7 +136,7 @@ class Session:
         )
 
     def prepare(self, case: Case, seed: int) -> None:
-        """Let the child make a case's inputs and call the submission, ready for `repeat`.
+        """Let the child make a case's inputs and call the submission, ready for `run`.
 
         Raises ChildError with one line that says what went wrong.
         """
@@ -144,8 +144,12 @@ class Session:
             trial = self._trial(Outcome())
             trial.ask(Prepare(case, seed), Prepared, "prepare", self._limits.prepare)
             trial.ask(Call(), Called, "first call", self._limits.first_call)
+
+    def prepare_to_repeat(self, case: Case, seed: int) -> None:
+        """`prepare`, and on CUDA a first repetition, which captures what later ones replay."""
+        self.prepare(case, seed)
         if self._options.device != "cpu":
-            self.repeat()  # the first one also captures the graphs that the later ones replay
+            self.repeat()
 
     def repeat(self) -> Repetition:
         """One repetition with fresh contents, whose result nobody looks at. Raises ChildError.
@@ -161,12 +165,12 @@ class Session:
             return repetition_of(trial, reply)
 
     def run(self, count: Repetitions) -> list[float]:
-        """Milliseconds of calls in the lab's loop, of the case judged last. Raises ChildError."""
+        """Milliseconds of calls in the lab's loop, of the case prepared last. Raises ChildError."""
         with self._no_trial():
             return loop_samples(self._trial(Outcome()), count)
 
     def gauge(self) -> Gauged:
-        """A call of the case judged last without its host cost, on CUDA. Raises ChildError."""
+        """A call of the case prepared last without its host cost, on CUDA. Raises ChildError."""
         with self._no_trial():
             trial = self._trial(Outcome())
             gauged = trial.ask(Gauge(), Gauged, "gpu time", self._limits.run)

@@ -102,7 +102,7 @@ class Child:
     def pause(self, paused: bool) -> None:
         Child.told.append("stop" if paused else "go on")
 
-    def prepare(self, *_: object) -> None: ...
+    def prepare_to_repeat(self, *_: object) -> None: ...
 
     def repeat(self) -> Repetition:
         Child.told.append("null")

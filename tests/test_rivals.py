@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from judge import bench, cli, grading
 from judge.audit import AUDITS, NO_AUDITS, AuditSeeds, answers
 from judge.baseline import Choice, Measure
+from judge.case import Case
 from judge.child.arguments import InputForm
 from judge.child.log import ChildLog
 from judge.engines.engine import Began, Event, Task, new_setup
@@ -27,7 +28,7 @@ from judge.implementations import (
     Implementation,
     simple_implementation,
 )
-from judge.record import Record, from_json
+from judge.record import CaseResult, Record, from_json
 from judge.repetitions import Repetitions
 from judge.rivals import Rivals
 from judge.session import Session
@@ -111,7 +112,7 @@ def rivals_of(
         return new_session(one.submission, log, strict=strict, inputs=one.inputs)
 
     simple = simple_implementation("cpu")
-    rivals = Rivals(implementations, simple, start, pauses.append, everything=everything)
+    rivals = Rivals(implementations, simple, start, pauses.append, {}, everything=everything)
     try:
         yield rivals, pauses
     finally:
@@ -224,6 +225,50 @@ def test_an_implementation_that_fails_while_timed_leaves_its_place_to_the_next(
     assert first["simple"].timing is not None
     # a fresh child for the next case, which fails in the same place
     assert second["late"].verdict is Verdict.CRASH
+
+
+def test_what_a_run_knows_to_be_right_is_not_checked_and_tried_out_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[str] = []
+    judge = Session.judge
+
+    def counted(session: Session, suite: str, case: Case, *rest: object) -> CaseResult:
+        checked.append(case.name)
+        return judge(session, suite, case, *rest)
+
+    monkeypatch.setattr(Session, "judge", counted)
+    first_name, second_name = (case.name for case in verdict_cases()[:2])
+    with rivals_of(tmp_path, SLOW, WRONG, QUICK) as (rivals, _):
+        first = judged(rivals)
+        rivals.keep_findings()
+        again = judged(rivals)
+        judged(rivals, 1)
+    # four of them, then the one that was wrong, then four on a case that nobody knows
+    assert checked == [first_name] * 4 + [first_name] + [second_name] * 4
+    assert again["quick"].role == "t100"
+    assert again["quick"].timing != first["quick"].timing
+    assert len(again["quick"].timing.samples_ms) == COUNT.repetitions
+    assert again["slow"].timing == first["slow"].timing
+    assert again["wrong"].verdict is Verdict.WRONG
+
+
+def test_what_was_right_and_fails_at_the_next_submission_leaves_its_place_too(
+    tmp_path: Path,
+) -> None:
+    # three calls check it, six try it out, and two blocks are three each
+    late = public("late", "assert calls <= 15")
+    with rivals_of(tmp_path, late, SLOW) as (rivals, _):
+        first = judged(rivals)
+        rivals.keep_findings()
+        second = judged(rivals)
+        rivals.keep_findings()
+        third = judged(rivals)  # a fresh child, checked anew
+    assert (first["late"].role, first["late"].verdict) == ("t100", Verdict.PASS)
+    assert second["late"].verdict is Verdict.CRASH
+    assert "AssertionError" in second["late"].detail
+    assert second["slow"].role == "t100"
+    assert (third["late"].role, third["late"].verdict) == ("t100", Verdict.PASS)
 
 
 def test_a_core_prepares_its_own_inputs_and_is_never_t100(tmp_path: Path) -> None:

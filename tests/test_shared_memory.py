@@ -182,7 +182,7 @@ def judged(tmp_path: Path, what: str, limits: Limits = Limits()) -> tuple[CaseRe
     log = ChildLog(tmp_path / "log.txt")
     session = new_session(find_submission(path), log, limits=limits)
     case = verdict_cases()[0]
-    null_session("cpu").prepare(case, SEED)
+    null_session("cpu").prepare_to_repeat(case, SEED)
     terms = Terms(null_session("cpu"), ALLOWANCES["cpu"], rehearsed=True)
     try:
         known = known_answers(case, True, "cpu")

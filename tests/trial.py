@@ -103,7 +103,7 @@ def terms_for(case: Case, device: str, allowance: Allowance | None = None) -> Te
     kind = torch.device(device)
     null = null_session(device)
     if _null_case.get(device) != case:
-        null.prepare(case, SEED)
+        null.prepare_to_repeat(case, SEED)
         _null_case[device] = case
     floor = None
     if kind.type == "cuda":
