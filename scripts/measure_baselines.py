@@ -9,15 +9,16 @@ eight digits of a digest. Records are as `run.py --output-format json` prints th
 shortened, and each is written as soon as it is finished, so that what is cut off goes on with the
 same command, elsewhere too. Parts are measured one after the other, never two at once.
 
-How long each takes on an H200 is estimated, from what earlier runs took (docs/results/h200) and how
-often each part calls what; not measured. On a machine where no public implementation ran before,
-its kernels are compiled first, which comes on top: minutes. `grade` names TileLang's target, and
-kernels of a named target are kept apart from others; with TILELANG_TARGET and
-TILELANG_DEFAULT_TARGET set to TARGET of judge/profiles.py, all parts share theirs.
+How long each takes on an H200 is estimated from how often it calls what, where it is not said to be
+measured. On a machine where no public implementation ran before, its kernels are compiled first,
+which comes on top: minutes. `grade` names TileLang's target, and kernels of a named target are kept
+apart from others; with TILELANG_TARGET and TILELANG_DEFAULT_TARGET set to TARGET of
+judge/profiles.py, all parts share theirs.
 
 - table-all: `run.py --reference-benchmarks --baseline live` of one submission on all public cases,
-  the lab's CSV beside its record. 2 minutes: a start of 20 s, and of six rivals a check against
-  float64, 120 calls in turns and 50 replays a case. What is not installed is said on standard
+  the lab's CSV beside its record. 3 minutes, measured, of which FLA's compiling half (see
+  scripts/compile_fla.py): of six rivals a check against float64, 120 calls in turns and 50 replays
+  a case. What is not installed is said on standard
   error, what fails stands in the record's notes, which are printed.
 - table-16, table-14: the same on 16 SMs and on the lab's slice. 3 minutes each: calls take up to
   nine times as long there.
@@ -28,7 +29,8 @@ TILELANG_DEFAULT_TARGET set to TARGET of judge/profiles.py, all parts share thei
   cut off before both were there is measured again in the next session.
 - waves: scripts/measure_waves.py on 14 and on 16 SMs. 15 s, most of it two starts.
 - spread: one submission on all public cases, five times, without a baseline, in one `grade`: five
-  children, one judge. 70 s: 25 s for the first, 10 s for each other. All five are of one session.
+  children, one judge. 90 s, measured (docs/results/h200/baselines). All five are of one session; of
+  another submission (--submission) there can be five more.
 
 A row that is noisy is timed twice, by the judge itself: where many are, half as long again.
 
@@ -148,10 +150,11 @@ def scores(job: Job) -> int:
 
 def spread(job: Job) -> int:
     """One submission, RUNS times."""
-    if job.anywhere(lambda session: len(session.runs) == RUNS):
+    name = job.version.name
+    if job.anywhere(lambda session: len(session.runs(name)) == RUNS):
         return 0
     entries = [
-        Entry(f"run-{number}", job.version.path, job.session.run(number))
+        Entry(f"run-{number}", job.version.path, job.session.run(name, number))
         for number in range(1, RUNS + 1)
     ]
     return _grade(job, entries, "none", "spread")

@@ -217,10 +217,12 @@ def test_an_unfinished_run_of_five_is_made_up_for(tmp_path: Path) -> None:
     """The fifth on a CPU, under the judge; four are there."""
     session = SessionFolder(tmp_path / "here")
     for number in (1, 2, 3, 5):
-        write_record(run_record(1.0, 0.9), session.run(number))
+        write_record(run_record(1.0, 0.9), session.run("starter", number))
     assert spread(Job(tmp_path, session, "cpu", STARTER, [], "smoke")) == 0
-    assert [file.name for file in session.runs] == [f"spread-{n}.json" for n in range(1, 6)]
-    record = from_json(session.run(4).read_bytes())
+    assert [file.name for file in session.runs("starter")] == [
+        f"spread-starter-{n}.json" for n in range(1, 6)
+    ]
+    record = from_json(session.run("starter", 4).read_bytes())
     assert (record.submission.name, record.submission.path) == ("starter", "submissions/starter")
     assert record.baseline.source == "none"
     assert all(result.verdict is Verdict.PASS for result in record.results)
@@ -230,7 +232,9 @@ def test_five_runs_of_another_session_are_no_part_of_these(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(1, 5):
-        write_record(run_record(1.0, 0.9), SessionFolder(tmp_path / "before").run(number))
+        write_record(
+            run_record(1.0, 0.9), SessionFolder(tmp_path / "before").run("champion", number)
+        )
     commands = Commands(monkeypatch)
     assert spread(job(tmp_path)) == 0
     assert [graded for graded, _ in commands.graded] == [[f"run-{n}" for n in range(1, 6)]]

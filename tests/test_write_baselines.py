@@ -274,7 +274,7 @@ def test_spread_of_five_runs(whole: Path, session: SessionFolder) -> None:
     cells = row(page(whole, "spread"), "chain_equal")
     assert cells[:6] == ["1.001", "1.002", "1.003", "1.004", "1.005", "0.900"]
     assert cells[6:] == [f"{0.4 / 1.003:.2f} %", "4.0", "20.1", "yes"]
-    write_record(run_record(1.1, 0.9), session.run(3))
+    write_record(run_record(1.1, 0.9), session.run("champion", 3))
     goals = [goal for goal in unmet(session.path.parent) if "medians" in goal.asked]
     assert len(goals) == 8
     assert goals[0].found == "5 differ by 0.0990 ms of 0.0201 allowed"
@@ -285,7 +285,7 @@ def test_a_missing_part_is_one_line(session: SessionFolder) -> None:
     session.table("16").unlink()
     session.scored("v02_tma", "live").unlink()
     session.waves(14).unlink()
-    session.run(5).unlink()
+    session.run("champion", 5).unlink()
     folder = session.path.parent
     (missing,) = [
         line for line in page(folder, "conditions").splitlines() if "Not measured" in line
@@ -295,7 +295,7 @@ def test_a_missing_part_is_one_line(session: SessionFolder) -> None:
     assert "On 16 SMs: not measured yet." in page(folder, "times")
     assert "Not measured yet: 16 SMs." in page(folder, "budgets")
     assert "Not measured yet: 14 SMs." in page(folder, "waves")
-    assert "Not measured yet: 1 of 5 runs." in page(folder, "spread")
+    assert "Not measured yet: 1 of 5 runs of champion." in page(folder, "spread")
     unknown = [goal for goal in unmet(folder) if goal.holds is None]
     assert len(unknown) == 3 + len(CASES)
 
@@ -310,17 +310,17 @@ def test_the_newest_of_two_sessions_counts(session: SessionFolder) -> None:
     later = SessionFolder(session.path.with_name("00000000"))
     record = replace(table_record(132, name="v14_cuda_graph"), created="2026-02-02T00:00:00Z")
     write_record(record, later.table("all"))
-    measured = read_measured(session.path.parent, [])
+    measured = read_measured(session.path.parent, ["champion"])
     assert measured.tables["all"].submission.name == "v14_cuda_graph"
-    assert len(measured.runs) == 5
+    assert len(measured.runs["champion"]) == 5
     assert "2 sessions" in page(session.path.parent, "conditions")
 
 
-@pytest.mark.parametrize("name", ["table-all.json", "waves-14.json", "spread-1.json"])
+@pytest.mark.parametrize("name", ["table-all.json", "waves-14.json", "spread-champion-1.json"])
 def test_what_is_no_raw_file(session: SessionFolder, name: str) -> None:
     (session.path / name).write_text('{"schema_version": 3}')
     with pytest.raises(BaselinesError, match=name):
-        read_measured(session.path.parent, [])
+        read_measured(session.path.parent, ["champion"])
 
 
 def test_a_table_on_other_sms_than_its_name_says(session: SessionFolder) -> None:

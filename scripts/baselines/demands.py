@@ -47,8 +47,9 @@ def demands(
         yield _waves(measured, sms)
     for name in ("flash_qla", "flashinfer"):
         yield _predictions(measured.tables.get("14"), name, cases)
-    for case in cases:
-        yield _spread(case, spread_of(measured.runs, case))
+    for name, runs in (measured.runs or {"a submission": []}).items():
+        for case in cases:
+            yield _spread(name, case, spread_of(runs, case))
 
 
 def difference(record: Record, case: str, one: Implementation, published: float) -> float | None:
@@ -175,8 +176,9 @@ def _predictions(record: Record | None, name: str, cases: Sequence[str]) -> Goal
     return Goal(asked, f"on {count}", count == len(cases))
 
 
-def _spread(case: str, spread: Spread | None) -> Goal:
-    asked = f"{RUNS} medians of {case} within {100 * SPREAD_SHARE:g} %, of short calls and 3 µs"
+def _spread(name: str, case: str, spread: Spread | None) -> Goal:
+    within = f"within {100 * SPREAD_SHARE:g} %, of short calls and 3 µs"
+    asked = f"{RUNS} medians of {name} on {case} {within}"
     if spread is None:
         return Goal(asked, UNKNOWN, None)
     limit = "an unknown limit" if spread.limit_ms is None else f"{spread.limit_ms:.4f}"

@@ -63,7 +63,8 @@ def conditions(material: Material) -> Iterator[str]:
     missing = [f"the table on {budget_title(one)}" for one in BUDGETS if one not in measured.tables]
     missing += [f"scores of {one}" for one in material.submissions if one not in measured.pairs]
     missing += [f"waves on {sms} SMs" for sms in FEW if sms not in measured.waves]
-    missing += ["repeated runs"] if len(measured.runs) < RUNS else []
+    complete = any(len(runs) == RUNS for runs in measured.runs.values())
+    missing += [] if complete else ["repeated runs"]
     if missing:
         yield f"- Not measured yet: {', '.join(missing)}."
     yield ""
@@ -232,37 +233,18 @@ def slice_(material: Material) -> Iterator[str]:
 
 
 def spread(material: Material) -> Iterator[str]:
-    """Medians of repeated runs of one submission, and how far they lie apart."""
-    runs = material.measured.runs
-    if not runs:
+    """Medians of repeated runs of each submission that has some, and how far they lie apart."""
+    if not material.measured.runs:
         yield NOT_MEASURED
         return
-    rows = []
-    for case in material.names:
-        found = spread_of(runs, case)
-        if found is None:
-            rows.append([case, *[NONE] * (RUNS + 4), "no run passed"])
-            continue
-        medians = [number(value, 3) for value in found.medians]
-        rows.append(
-            [
-                case,
-                *(medians + [NONE] * (RUNS - len(medians))),
-                number(found.gpu_ms, 3),
-                f"{100 * found.range_ms / statistics.median(found.medians):.2f} %",
-                f"{1000 * found.range_ms:.1f}",
-                NONE if found.limit_ms is None else f"{1000 * found.limit_ms:.1f}",
-                yes(found.within) + (f", noisy in {found.noisy}" if found.noisy else ""),
-            ]
-        )
-    titles = [f"run {run}" for run in range(1, RUNS + 1)]
-    titles += ["gpu ms", "range", "range µs", "limit µs", "within"]
-    yield from table(["case", *titles], rows, left=(0, -1))
-    yield ""
-    names = sorted({record.submission.name for record in runs})
-    yield f"{', '.join(names)}; range: largest median less smallest, over the median of medians."
-    if len(runs) < RUNS:
-        yield f"Not measured yet: {RUNS - len(runs)} of {RUNS} runs."
+    for name, runs in material.measured.runs.items():
+        yield f"{name}:"
+        yield ""
+        yield from _spread_table(runs, material.names)
+        if len(runs) < RUNS:
+            yield from ("", f"Not measured yet: {RUNS - len(runs)} of {RUNS} runs of {name}.")
+        yield ""
+    yield "Range: largest median less smallest, over the median of medians."
 
 
 def held(material: Material) -> Iterator[str]:
@@ -285,6 +267,30 @@ BLOCKS: Mapping[str, Callable[[Material], Iterator[str]]] = {
     "held": held,
 }
 """By the name in the page's markers."""
+
+
+def _spread_table(runs: Sequence[Record], cases: Sequence[str]) -> Iterator[str]:
+    rows = []
+    for case in cases:
+        found = spread_of(runs, case)
+        if found is None:
+            rows.append([case, *[NONE] * (RUNS + 4), "no run passed"])
+            continue
+        medians = [number(value, 3) for value in found.medians]
+        rows.append(
+            [
+                case,
+                *(medians + [NONE] * (RUNS - len(medians))),
+                number(found.gpu_ms, 3),
+                f"{100 * found.range_ms / statistics.median(found.medians):.2f} %",
+                f"{1000 * found.range_ms:.1f}",
+                NONE if found.limit_ms is None else f"{1000 * found.limit_ms:.1f}",
+                yes(found.within) + (f", noisy in {found.noisy}" if found.noisy else ""),
+            ]
+        )
+    titles = [f"run {run}" for run in range(1, RUNS + 1)]
+    titles += ["gpu ms", "range", "range µs", "limit µs", "within"]
+    yield from table(["case", *titles], rows, left=(0, -1))
 
 
 def _time_cell(record: Record, case: str, one: Implementation) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -50,14 +51,13 @@ class SessionFolder:
         """Times of equal CTAs on so many SMs."""
         return self.path / f"waves-{sms}.json"
 
-    def run(self, number: int) -> Path:
-        """The record of one of the repeated runs, from 1 on."""
-        return self.path / f"spread-{number}.json"
+    def run(self, version: str, number: int) -> Path:
+        """The record of one of a submission's repeated runs, from 1 on."""
+        return self.path / f"spread-{version}-{number}.json"
 
-    @property
-    def runs(self) -> list[Path]:
-        """The repeated runs that are there."""
-        files = [self.run(number) for number in range(1, RUNS + 1)]
+    def runs(self, version: str) -> list[Path]:
+        """The repeated runs of a submission that are there."""
+        files = [self.run(version, number) for number in range(1, RUNS + 1)]
         return [file for file in files if file.is_file()]
 
     def has_pair(self, version: str) -> bool:
@@ -87,20 +87,21 @@ class Pair:
 class Measured:
     """All that was measured. tables: by budget. pairs: by submission. waves: by SMs.
 
-    runs: repeated runs of one submission, of one session. sessions: how many folders there are.
+    runs: repeated runs by submission, each one's of one session. sessions: how many folders there
+    are.
     """
 
     tables: dict[str, Record]
     pairs: dict[str, Pair]
     waves: dict[int, Waves]
-    runs: list[Record]
+    runs: dict[str, list[Record]]
     sessions: int
 
     @property
     def records(self) -> list[Record]:
         """Every record."""
         paired = [record for pair in self.pairs.values() for record in (pair.live, pair.calibrated)]
-        return [*self.tables.values(), *paired, *self.runs]
+        return [*self.tables.values(), *paired, *chain(*self.runs.values())]
 
 
 def read_measured(folder: Path, versions: Sequence[str]) -> Measured:
@@ -112,7 +113,7 @@ def read_measured(folder: Path, versions: Sequence[str]) -> Measured:
     tables: dict[str, Record] = {}
     pairs: dict[str, Pair] = {}
     waves: dict[int, Waves] = {}
-    runs: list[Record] = []
+    runs: dict[str, list[Record]] = {}
     for session in sessions:
         for budget in BUDGETS:
             if (file := session.table(budget)).is_file():
@@ -126,13 +127,13 @@ def read_measured(folder: Path, versions: Sequence[str]) -> Measured:
                 pair = _pair(session, version)
                 if version not in pairs or pair.live.created > pairs[version].live.created:
                     pairs[version] = pair
+            if len(files := session.runs(version)) > len(runs.get(version, [])):
+                runs[version] = [_record(file) for file in files]
         for sms in FEW:
             if (file := session.waves(sms)).is_file():
                 found = _waves(file)
                 if sms not in waves or found.created > waves[sms].created:
                     waves[sms] = found
-        if len(session.runs) > len(runs):
-            runs = [_record(file) for file in session.runs]
     return Measured(tables, pairs, waves, runs, len(sessions))
 
 
