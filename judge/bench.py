@@ -113,10 +113,10 @@ class Bench:
     many benches keep answers in this machine's memory; None where one submission is judged, for
     which moving them there would take longer than making them: the device alone keeps some.
     measured: the baseline's times by case, each measured once, so that all submissions of a bench
-    are scored by the same ones. known_rivals: what takes turns, as far as it was right. lost: one
-    line that says why the device answers no more, empty while it does. at_rest: told True where
-    nothing is timed for a while, False before something is: what gets ready beside the submission
-    under way, such as the next one's child, does so in between.
+    are scored by the same ones. known_rivals: what takes turns and was right beside a submission.
+    lost: one line that says why the device answers no more, empty while it does. at_rest: told True
+    where nothing is timed for a while, False before something is: what gets ready beside the
+    submission under way, such as the next one's child, does so in between.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Bench:
         sharing: int | None = None,
     ) -> None:
         self.measured: dict[str, Timing] = {}
-        self.known_rivals: Known = {}
+        self.known_rivals: Known = set()
         self.lost = ""
         self.at_rest: Callable[[bool], None] = lambda rest: None
         self._plan = plan

@@ -254,7 +254,6 @@ class _Run:
             prepare = partial(rivals.prepare, suite, case, plan.seed, plan.count, known)
             if problem := self._bench.quietly(case, prepare, self._session):
                 return CaseResult(suite, case, Verdict.NOT_RUN, problem, None, None, None, {})
-            rivals.keep_findings()
         beside = partial(self._run_block, rivals, case) if rivals is not None else None
         before = self._conditions(case)
         with self._bench.alone():

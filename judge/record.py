@@ -189,8 +189,9 @@ class Baseline:
 class RivalResult:
     """Another implementation on a case of the run, in a child of its own.
 
-    scope: core (from prepared inputs, as the submission) or full_forward (from raw ones). role:
-    t100 or t60 where its time is that, else empty. timing: None where it is not right or was not
+    scope: core (from prepared inputs, as the submission) or full_forward (from raw ones). verdict:
+    PASS too where it was right on this case beside an earlier submission of the run. role: t100 or
+    t60 where its time is that, else empty. timing: None where it is not right or was not
     timed. in_turns: whether its calls came in blocks in turns with the submission's; else before.
     gpu_ms, gpu_ms_by: as of a case's result.
     """

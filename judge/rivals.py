@@ -21,8 +21,8 @@ from judge.timing import summarize
 from judge.verdict import Verdict
 
 T100, T60 = "t100", "t60"
-Known = dict[tuple[str, str, str, str], Sequence[float]]
-"""Milliseconds of trial calls of what was right, by implementation, scope, suite and case."""
+Known = set[tuple[str, str, str, str]]
+"""What was right: implementation, scope, suite and case."""
 
 _BLOCKS = 2
 _TRIAL_SHARE = 5
@@ -34,7 +34,7 @@ class _Rival:
     """One implementation and what became of it on the current case.
 
     trials: milliseconds of calls before the submission's. blocks: of those in turns with them, by
-    the block's number. gauged: a call without its host cost. recalled: known to be right before.
+    the block's number. gauged: a call without its host cost.
     """
 
     implementation: Implementation
@@ -45,7 +45,6 @@ class _Rival:
     trials: list[float] = field(default_factory=list)
     blocks: dict[int, list[float]] = field(default_factory=dict)
     gauged: Gauged | None = None
-    recalled: bool = False
 
     @property
     def right(self) -> bool:
@@ -72,9 +71,9 @@ class Rivals:
     public: candidates for t100 and whatever else is to be timed. simple: the one that is t60, None
     where nobody asks for it. new_session: starts an implementation's child. pause: stops the
     submission's child, or lets it go on: it must not be at work while another one is timed.
-    known: what earlier submissions of a run have found, and later ones will find: trusted code that
-    was right is not checked and tried out again. everything: time all of them in turns, instead of
-    the fastest and the simple one. blocks_run: how many blocks of the current case were run.
+    known: what was right beside earlier submissions of a run, and will be for later ones: trusted
+    code is checked once. everything: time all of them in turns, instead of the fastest and the
+    simple one. blocks_run: how many blocks of the current case were run.
     """
 
     def __init__(
@@ -105,7 +104,7 @@ class Rivals:
     def prepare(
         self, suite: str, case: Case, seed: int, count: Repetitions, answers: Answers
     ) -> None:
-        """Check every rival on a case, but for those that are known to be right.
+        """Get every rival ready for a case, and check those that are not known to be right.
 
         Where only the fastest takes turns, some calls of all that are right say which one that is.
         """
@@ -113,23 +112,12 @@ class Rivals:
         self.blocks_run = 0
         with self._submission_stopped():
             for rival in self._all():
-                rival.recalled = self._recall(rival)
-                if not rival.recalled:
-                    self._check(rival, suite, case, seed, answers)
+                rival.trials, rival.blocks, rival.role, rival.gauged = [], {}, "", None
+                if not self._prepare_known(rival, case, seed):
+                    self._check(rival, case, seed, answers)
             if not self._everything:
                 self._try_out()
             self._turns = self._chosen()
-            for rival in self._turns:
-                if rival.recalled:
-                    self._prepare_recalled(rival, case, seed)
-
-    def keep_findings(self) -> None:
-        """Let later submissions of the run know what `prepare` found: the machine was quiet."""
-        for rival in self._all():
-            if not rival.right:
-                self._known.pop(self._key(rival), None)
-            elif not rival.hostile:
-                self._known[self._key(rival)] = rival.trials
 
     def run_block(self, number: int) -> None:
         """Time half of the calls of each that takes turns; half of the submission's come next.
@@ -188,28 +176,26 @@ class Rivals:
         one = rival.implementation
         return (one.name, one.scope, self._suite, self._case)
 
-    def _recall(self, rival: _Rival) -> bool:
-        """Forget the case before; whether the run knows the rival to be right on this one."""
-        rival.trials, rival.blocks, rival.role, rival.gauged = [], {}, "", None
-        trials = self._known.get(self._key(rival))
-        if trials is None:
+    def _prepare_known(self, rival: _Rival, case: Case, seed: int) -> bool:
+        """Whether a rival is known to be right on a case, and its child ready for it."""
+        if self._key(rival) not in self._known:
             return False
-        rival.verdict, rival.detail, rival.trials = Verdict.PASS, "", list(trials)
+        try:
+            rival.session.prepare(case, seed)
+        except ChildError:  # a fresh child, checked anew, tells why
+            return False
+        rival.verdict, rival.detail = Verdict.PASS, ""
         return True
 
-    def _check(self, rival: _Rival, suite: str, case: Case, seed: int, answers: Answers) -> None:
+    def _check(self, rival: _Rival, case: Case, seed: int, answers: Answers) -> None:
         fresh = answers.fresh[:1] if rival.hostile else ()
         wanted = Answers(answers.fixed, fresh)
         with self._awake(rival):
             untimed = replace(case, timed=False)
-            result = rival.session.judge(suite, untimed, seed, self._count, wanted)
+            result = rival.session.judge(self._suite, untimed, seed, self._count, wanted)
         rival.verdict, rival.detail = result.verdict, result.detail
-
-    def _prepare_recalled(self, rival: _Rival, case: Case, seed: int) -> None:
-        try:
-            rival.session.prepare(case, seed)
-        except ChildError as error:
-            rival.verdict, rival.detail = Verdict.CRASH, plain(str(error))
+        if rival.right and not rival.hostile:
+            self._known.add(self._key(rival))
 
     def _chosen(self) -> list[_Rival]:
         right = [rival for rival in self._all() if rival.right]
@@ -226,7 +212,7 @@ class Rivals:
 
     def _try_out(self) -> None:
         for rival in self._public:
-            if self._may_be_t100(rival) and not rival.trials:
+            if self._may_be_t100(rival):
                 calls = max(_LEAST_TRIALS, self._count.repetitions // _TRIAL_SHARE)
                 rival.trials = self._time(rival, calls)
 
@@ -239,6 +225,7 @@ class Rivals:
                 return rival.session.run(Repetitions(self._count.warmup, calls))
         except ChildError as error:
             rival.verdict, rival.detail = Verdict.CRASH, f"while timed: {plain(str(error))}"
+            self._known.discard(self._key(rival))
             return []
 
     def _result(self, rival: _Rival) -> RivalResult:

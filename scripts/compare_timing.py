@@ -168,7 +168,7 @@ class BareLoop:
 
 def _compare(case: Case, judges: Judges, bare: BareLoop, rounds: int) -> dict[str, str]:
     known = answers(case, SEED, AUDITS["cuda"], AuditSeeds(), bare.device)
-    judges.null.prepare(case, SEED)
+    judges.null.prepare_to_repeat(case, SEED)
     floor = floor_ms(case, known_ceilings(ceilings_folder(), bare.device))
     terms = Terms(judges.null, ALLOWANCES["cuda"], floor, rehearsed=True, looped=True)
     medians: dict[str, list[float]] = {"strict": [], "lab": [], "bare": []}

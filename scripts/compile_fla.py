@@ -25,7 +25,8 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
@@ -38,7 +39,8 @@ from judge.caches import compiler_variables, submission_cache
 from judge.case import Case
 from judge.child.arguments import InputForm
 from judge.commands.run_options import CASES, usage_errors
-from judge.device import DeviceError, choose_device
+from judge.device import DeviceError, choose_device, gpu_identity
+from judge.gpu_lock import LockError, gpu_lock
 from judge.implementations import public_implementations
 from judge.problem import draw_inputs
 from judge.suites import load_suites, select_cases
@@ -71,7 +73,7 @@ def main(suite_names: tuple[str, ...], jobs: int, device_name: str) -> None:
     """Compile and tune FLA's kernels before a run needs them."""
     with usage_errors():
         suites = load_suites(sorted(CASES.glob("*.yaml")))
-        cases = one_of_a_kind([case for _, case in select_cases(suites, suite_names)])
+        cases = [case for _, case in select_cases(suites, suite_names)]
     found = [one for one in public_implementations() if one.name == NAME]
     if not found:
         raise click.UsageError("fla-core is not installed: there is nothing to compile")
@@ -84,16 +86,12 @@ def main(suite_names: tuple[str, ...], jobs: int, device_name: str) -> None:
     cache = submission_cache(found[0].submission.digest)
     cache.mkdir(parents=True, exist_ok=True)
     os.environ.update(compiler_variables(cache))  # for the processes; nothing is compiled here
-    raise SystemExit(0 if compile_and_tune(cases, jobs, str(device)) else 1)
-
-
-def one_of_a_kind(cases: Sequence[Case]) -> list[Case]:
-    """Of cases that FLA's kernels cannot tell apart, the longest."""
-    longest: dict[tuple[object, ...], Case] = {}
-    for case in sorted(cases, key=lambda case: case.tokens):
-        has_state = case.initial_state is not None
-        longest[case.batch, case.qk_heads, case.v_heads, has_state] = case
-    return list(longest.values())
+    try:
+        with gpu_lock(gpu_identity(device), lambda text: click.echo(text, err=True)):
+            fine = compile_and_tune(cases, jobs, str(device))
+    except LockError as error:
+        raise click.ClickException(str(error)) from None
+    raise SystemExit(0 if fine else 1)
 
 
 def compile_and_tune(cases: Sequence[Case], jobs: int, device: str) -> bool:
@@ -103,7 +101,9 @@ def compile_and_tune(cases: Sequence[Case], jobs: int, device: str) -> bool:
         os.environ[KEEPS_CHOICES] = str(int(keep))
         shares = 1 if keep else SHARES
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        # a process's own autotuner would take a choice over from the share before
+        tasks = None if keep else 1
+        with ProcessPoolExecutor(workers, mp_context=context, max_tasks_per_child=tasks) as pool:
             calls = {
                 pool.submit(call_with_share, case, share, shares, device): (case, share)
                 for case, share in itertools.product(cases, range(shares))
@@ -131,11 +131,11 @@ def call_with_share(case: Case, share: int, shares: int, device: str) -> float:
     generator = torch.Generator(device).manual_seed(0)
     inputs = draw_inputs(case, generator)
     arguments = [getattr(inputs, name) for name in InputForm.RAW.names]
-    numbers = itertools.count()
+    numbers: defaultdict[int, Iterator[int]] = defaultdict(itertools.count)
     times_one = Autotuner._bench
 
     def times_own(tuner: Autotuner, *values: object, **options: object) -> Sequence[float]:
-        mine = next(numbers) % shares == share
+        mine = next(numbers[id(tuner)]) % shares == share
         # three quantiles of its time; a list, as Triton compares it with those of others
         return times_one(tuner, *values, **options) if mine else [NEVER] * 3
 

@@ -16,21 +16,21 @@ apart from others; with TILELANG_TARGET and TILELANG_DEFAULT_TARGET set to TARGE
 judge/profiles.py, all parts share theirs.
 
 - table-all: `run.py --reference-benchmarks --baseline live` of one submission on all public cases,
-  the lab's CSV beside its record. 3 minutes, measured, of which FLA's compiling half (see
-  scripts/compile_fla.py): of six rivals a check against float64, 120 calls in turns and 50 replays
-  a case. What is not installed is said on standard
-  error, what fails stands in the record's notes, which are printed.
+  the lab's CSV beside its record: of six rivals a check against float64, 120 calls in turns and 50
+  more a case. 175 s, measured, where FLA's kernels of three of six pairs of head counts were there
+  (scripts/compile_fla.py). What is not installed is said on standard error, what fails stands in
+  the record's notes, which are printed.
 - table-16, table-14: the same on 16 SMs and on the lab's slice. 3 minutes each: calls take up to
   nine times as long there.
 - scores: `calibrate` on the public cases (1 to 2 minutes); then the versions that the ladder keeps,
   all by that file in one `grade` (2 minutes: 10 s a version after the start), and all live in
-  another one (6 to 10 minutes: the public implementations are checked and tried out anew beside
-  every version). A version's two records and the calibration are always of one session: what was
-  cut off before both were there is measured again in the next session.
+  another one (4 to 6 minutes: public implementations are tried out anew beside every version). A
+  version's two records and the calibration are always of one session: what was cut off before both
+  were there is measured again in the next session.
 - waves: scripts/measure_waves.py on 14 and on 16 SMs. 15 s, most of it two starts.
 - spread: one submission on all public cases, five times, without a baseline, in one `grade`: five
-  children, one judge. 90 s, measured (docs/results/h200/baselines). All five are of one session; of
-  another submission (--submission) there can be five more.
+  children, one judge. 90 s, measured by the shell. All five are of one session; of another
+  submission (--submission) there can be five more.
 
 A row that is noisy is timed twice, by the judge itself: where many are, half as long again.
 

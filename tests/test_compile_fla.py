@@ -11,7 +11,7 @@ import torch
 from click.testing import CliRunner
 
 from judge.environment import installed_version
-from scripts.compile_fla import call_with_share, main, one_of_a_kind
+from scripts.compile_fla import call_with_share, main
 from tests.checking import smoke_cases
 
 KERNELS = {"cumsum": 4, "kkt_solve": 6, "w_u": 9}
@@ -70,23 +70,6 @@ def test_the_autotuner_is_left_as_it_was(fla: list[tuple[str, int]]) -> None:
     before = Autotuner._bench
     call_with_share(smoke_cases()[0], 0, 2, "cpu")
     assert Autotuner._bench is before
-
-
-def test_of_cases_with_the_same_kernels_the_longest_is_called() -> None:
-    cases = smoke_cases()
-    chosen = one_of_a_kind(cases)
-    kinds = [
-        (case.batch, case.qk_heads, case.v_heads, case.initial_state is not None) for case in cases
-    ]
-    assert len(chosen) == len(set(kinds))
-    for case in cases:
-        (same,) = [
-            one
-            for one in chosen
-            if (one.batch, one.qk_heads, one.v_heads) == (case.batch, case.qk_heads, case.v_heads)
-            and (one.initial_state is None) == (case.initial_state is None)
-        ]
-        assert same.tokens >= case.tokens
 
 
 def test_what_it_needs_is_said_in_one_line() -> None:

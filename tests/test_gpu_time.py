@@ -28,6 +28,8 @@ class Device:
         self.current, self.capturing, self.ended, self.held = "own", False, False, 0
         self.held_replays = 0
         self.busy, self.slept = False, 0
+        self.done: list[str] = []  # what was queued, in order
+        self.cycles = 0
         self.replay_ms = iter(replay_ms)
         device = self
 
@@ -39,19 +41,25 @@ class Device:
 
             def replay(self) -> None:
                 device.held_replays += device.held
+                device.done.append("call")
 
         class Event:
-            def __init__(self, enable_timing: bool) -> None: ...
+            def __init__(self, enable_timing: bool) -> None:
+                self.place = 0
 
-            def record(self) -> None: ...
+            def record(self) -> None:
+                self.place = len(device.done)
+                device.done.append("record")
 
             def synchronize(self) -> None:
                 device.busy = False
 
             def query(self) -> bool:
+                assert device.done[self.place - 1] == "sleep"
                 return not device.busy
 
-            def elapsed_time(self, end: object) -> float:
+            def elapsed_time(self, end: Event) -> float:
+                assert device.done[self.place : end.place + 1] == ["record", "call", "record"]
                 return next(device.replay_ms)
 
         stand_ins = {
@@ -89,6 +97,8 @@ class Device:
         assert bool(self.held) == (cycles > 1)
         self.busy = cycles > 1
         self.slept += 1
+        self.cycles = cycles
+        self.done.append("sleep")
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -115,6 +125,7 @@ def refuses_to_be_captured_on(device: Device, held_calls: list[bool]) -> Callabl
         if device.capturing:
             raise RuntimeError("Cannot prepare for replay during capturing stage.")
         held_calls.append(device.busy)
+        device.done.append("call")
 
     return call
 
@@ -124,6 +135,7 @@ def test_the_median_of_replays_while_sms_are_held(monkeypatch: pytest.MonkeyPatc
     assert gpu_time(lambda: None, DEVICE, device.hold) == Gauged(0.2, "graph")
     assert device.held_replays == 50
     assert device.slept == 51
+    assert device.cycles > 20e-6 * 1.9e9  # time for the host to record three events
 
 
 def test_calls_that_refuse_to_be_captured_are_queued(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,12 +148,12 @@ def test_calls_that_refuse_to_be_captured_are_queued(monkeypatch: pytest.MonkeyP
 
 def test_slow_calls_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     device = Device(monkeypatch, [600.0, 700.0, 800.0])
-    # of each look at the clock: five calls take 25 ms of the host's time; then they start, and each
-    # is looked at from the fourth on
+    # five calls take 25 ms of the host's time; three are made, and a look says that it is enough
     clock = iter([0.0, 0.025, 1.0, 3.1])
     monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
     gauged = gpu_time(refuses_to_be_captured_on(device, []), DEVICE, device.hold)
     assert gauged == Gauged(pytest.approx(700.0), "queue", spoilt=False)
+    assert device.cycles > 3 * 0.005 * 1.9e9  # three times what a call takes the host, at 1.9 GHz
     clock = iter([0.0, 5 * 0.11])
     gauged = gpu_time(refuses_to_be_captured_on(device, []), DEVICE, device.hold)
     assert gauged == Gauged(pytest.approx(0.03), "profiler", spoilt=False)
@@ -157,7 +169,9 @@ def test_calls_that_a_late_host_held_up_do_not_count(
     def call() -> None:
         if device.capturing:
             raise RuntimeError("no")
-        if device.held and next(calls) < late_calls:
+        device.done.append("call")
+        # the first one is late, and the last ones
+        if device.held and not 1 <= next(calls) <= 50 - late_calls:
             device.busy = False
 
     assert gpu_time(call, DEVICE, device.hold) == Gauged(pytest.approx(0.03), way, spoilt=False)

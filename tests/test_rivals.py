@@ -112,7 +112,7 @@ def rivals_of(
         return new_session(one.submission, log, strict=strict, inputs=one.inputs)
 
     simple = simple_implementation("cpu")
-    rivals = Rivals(implementations, simple, start, pauses.append, {}, everything=everything)
+    rivals = Rivals(implementations, simple, start, pauses.append, set(), everything=everything)
     try:
         yield rivals, pauses
     finally:
@@ -227,7 +227,7 @@ def test_an_implementation_that_fails_while_timed_leaves_its_place_to_the_next(
     assert second["late"].verdict is Verdict.CRASH
 
 
-def test_what_a_run_knows_to_be_right_is_not_checked_and_tried_out_again(
+def test_what_a_run_knows_to_be_right_is_not_checked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checked: list[str] = []
@@ -241,33 +241,40 @@ def test_what_a_run_knows_to_be_right_is_not_checked_and_tried_out_again(
     first_name, second_name = (case.name for case in verdict_cases()[:2])
     with rivals_of(tmp_path, SLOW, WRONG, QUICK) as (rivals, _):
         first = judged(rivals)
-        rivals.keep_findings()
         again = judged(rivals)
         judged(rivals, 1)
     # four of them, then the one that was wrong, then four on a case that nobody knows
     assert checked == [first_name] * 4 + [first_name] + [second_name] * 4
     assert again["quick"].role == "t100"
-    assert again["quick"].timing != first["quick"].timing
     assert len(again["quick"].timing.samples_ms) == COUNT.repetitions
-    assert again["slow"].timing == first["slow"].timing
+    # all are tried out anew: a submission cannot spoil what the next one is scored by
+    for name in ("quick", "slow", "simple"):
+        assert again[name].verdict is Verdict.PASS
+        assert again[name].timing != first[name].timing
     assert again["wrong"].verdict is Verdict.WRONG
 
 
-def test_what_was_right_and_fails_at_the_next_submission_leaves_its_place_too(
-    tmp_path: Path,
+# Three calls check it, six try it out, two blocks are three each: fifteen beside a submission; one
+# gets it ready beside the next.
+@pytest.mark.parametrize("fails_at", [16, 18, 26], ids=["ready", "tried out", "in turns"])
+def test_what_was_right_and_fails_beside_the_next_submission_is_checked_anew(
+    tmp_path: Path, fails_at: int
 ) -> None:
-    # three calls check it, six try it out, and two blocks are three each
-    late = public("late", "assert calls <= 15")
+    late = public("late", f"assert calls != {fails_at}")
     with rivals_of(tmp_path, late, SLOW) as (rivals, _):
         first = judged(rivals)
-        rivals.keep_findings()
         second = judged(rivals)
-        rivals.keep_findings()
-        third = judged(rivals)  # a fresh child, checked anew
+        third = judged(rivals)
     assert (first["late"].role, first["late"].verdict) == ("t100", Verdict.PASS)
-    assert second["late"].verdict is Verdict.CRASH
-    assert "AssertionError" in second["late"].detail
-    assert second["slow"].role == "t100"
+    if fails_at == 16:  # a fresh child took its place
+        assert (second["late"].role, second["late"].verdict) == ("t100", Verdict.PASS)
+        assert second["late"].in_turns
+    else:
+        assert second["late"].verdict is Verdict.CRASH
+        assert "while timed: CRASH: AssertionError" in second["late"].detail
+        assert second["slow"].role == "t100"
+    if fails_at == 18:  # before the turns
+        assert second["slow"].in_turns
     assert (third["late"].role, third["late"].verdict) == ("t100", Verdict.PASS)
 
 

@@ -62,7 +62,11 @@ def _has_ended(graph: torch.cuda.CUDAGraph) -> bool:
 
 
 def _behind_a_held_device(call: Callable[[], object], held: Held) -> float | None:
-    """Median milliseconds of a call; None where the host does not get ahead of the device."""
+    """Median milliseconds of a call; None where the host does not get ahead of the device.
+
+    Only the current stream is held back: what a call starts on another one, without waiting for
+    this one first, is not in them.
+    """
     torch.cuda._sleep(1)  # kernels load at their first launch, which may wait for the device
     began = time.perf_counter()
     for _ in range(_WARM_CALLS):
@@ -73,11 +77,12 @@ def _behind_a_held_device(call: Callable[[], object], held: Held) -> float | Non
         return None
     cycles = int((_HELD_BACK * host_s + _EVENTS_S) * _CYCLES_A_S)
     held_back, start, end = (torch.cuda.Event(enable_timing=True) for _ in range(3))
-    samples = []
+    samples: list[float] = []
+    made = 0
     began = time.perf_counter()
     with held():
-        for number in range(_CALLS):
-            if number >= _LEAST_CALLS and time.perf_counter() - began > _ENOUGH_S:
+        while made < (_CALLS if samples else _LEAST_CALLS):
+            if made >= _LEAST_CALLS and time.perf_counter() - began > _ENOUGH_S:
                 break
             torch.cuda._sleep(cycles)
             held_back.record()
@@ -86,9 +91,10 @@ def _behind_a_held_device(call: Callable[[], object], held: Held) -> float | Non
             end.record()
             ahead = not held_back.query()
             end.synchronize()
+            made += 1
             if ahead:
                 samples.append(start.elapsed_time(end))
-    return statistics.median(samples) if 2 * len(samples) > number + 1 else None
+    return statistics.median(samples) if 2 * len(samples) > made else None
 
 
 def _profiled(call: Callable[[], object], device: torch.device, held: Held) -> float:

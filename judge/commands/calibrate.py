@@ -165,7 +165,7 @@ def _time_all(
         return Session(one.submission, options, Limits(), log, tell, strict=False)
 
     simple = simple_implementation(device.type)
-    rivals = Rivals(public, simple, new_session, lambda _: None, {}, everything=True)
+    rivals = Rivals(public, simple, new_session, lambda _: None, set(), everything=True)
     results: list[RivalResult] = []
     try:
         for session in rivals.sessions:
