@@ -81,10 +81,13 @@ class Row:
 class Board:
     """Results under one set of conditions, the only ones that can be ranked together.
 
-    settings: the key of all that its results were graded under. conditions: names and values that
-    every row shares. by: what the rows are ranked by.
+    number: its place among all `of` boards of the store, the newest one's 1. settings: the key of
+    all that its results were graded under. conditions: names and values that every row shares. by:
+    what the rows are ranked by.
     """
 
+    number: int
+    of: int
     settings: str
     conditions: dict[str, str]
     official: bool
@@ -93,6 +96,11 @@ class Board:
     cases: list[str]
     untimed: list[str]
     rows: list[Row]
+
+    @property
+    def names(self) -> list[str]:
+        """Everything that its rows can be ranked by."""
+        return [TOTAL, *self.suites, *self.cases]
 
 
 def make_boards(
@@ -109,21 +117,23 @@ def make_boards(
     attempts: in the order in which they were seen. results: oldest first. by: total, a suite, or a
     case as boards name it; None for the total, or the first scored suite where no result has one.
     latest: whether a participant's last attempt counts, else the best. deadline: later attempts
-    count only for who has nothing to rank in time; None where all count alike. Who had nothing but
-    refused uploads stands on the first board.
+    count only for who has nothing to rank in time; None where all count alike. Whose last attempt
+    was refused stands on every board.
     """
     groups: dict[str, list[Graded]] = defaultdict(list)
     for graded in results:
         groups[graded.settings].append(graded)
     newest = sorted(groups.values(), key=lambda group: group[-1].id, reverse=True)
-    listed = {graded.participant for group in newest for graded in group}
+    last = {attempt.participant: attempt for attempt in attempts}
+    refused = {who for who, attempt in last.items() if attempt.problem}
     boards = []
-    for number, group in enumerate(newest):
-        here = {graded.participant for graded in group}
-        if number == 0:
-            here |= participants.keys() - listed
+    for number, group in enumerate(newest, start=1):
+        here = refused | {graded.participant for graded in group}
         some = [attempt for attempt in attempts if attempt.participant in here]
-        boards.append(_board(participants, some, group, by, latest, decisions or {}, deadline))
+        place = (number, len(newest))
+        boards.append(
+            _board(place, participants, some, group, by, latest, decisions or {}, deadline)
+        )
     return boards
 
 
@@ -153,8 +163,7 @@ def histories(
 
 def names_of(boards: Sequence[Board]) -> list[str]:
     """Everything that some board can be ranked by."""
-    names = [name for board in boards for name in (*board.suites, *board.cases)]
-    return list(dict.fromkeys([TOTAL, *names]))
+    return list(dict.fromkeys(name for board in boards for name in board.names))
 
 
 def case_names(record: AnyRecord) -> list[str]:
@@ -183,6 +192,7 @@ def score_margin(result: AnyResult, baseline: AnyBaseline) -> float:
 
 
 def _board(
+    place: tuple[int, int],
     participants: Mapping[str, Participant],
     attempts: Sequence[Attempt],
     group: Sequence[Graded],
@@ -208,6 +218,7 @@ def _board(
         if candidates
     ]
     return Board(
+        *place,
         settings=group[-1].settings,
         conditions=_conditions(group[-1].record),
         official=longest.protocol.official,

@@ -19,7 +19,7 @@ from judge.roster import Participant
 from judge.store.store import Store
 from judge.submission import ENTRY
 from judge.uploads import Place, read_upload
-from tests.make_record import make_record
+from tests.make_record import make_case, make_record, make_result, make_suite
 from tests.test_leaderboard import record_of
 from tests.trial import VERDICT_CASES
 
@@ -119,6 +119,57 @@ def test_of_several_boards_with_people_of_the_roster_one_must_be_named(folder: P
     done = run(folder, *words, *by_name)
     assert json.loads(done.stdout.splitlines()[0])["score"] == pytest.approx(110)
     assert "2 boards of different conditions; this is board 2's" in done.stderr
+
+
+def test_a_refused_upload_is_told_on_every_board(folder: Path) -> None:
+    (folder / "in" / "c.zip").write_bytes(b"PK\x03\x04 no archive")
+    with Store(folder / "store.sqlite") as store:
+        store.see(read_upload(Place(folder / "in" / "c.zip", "c", "")), Participant("c"), "")
+        (content,) = [one.content for one in store.attempts() if one.participant == "b"]
+        store.add("b", content, "longer warmup", record_of(1.1))
+    for number in "12":
+        refused = book(folder, "--board", number)[1]
+        assert (refused["id"], refused["tries"], refused["score"]) == ("c", "1", "")
+        assert refused["remark"].startswith("refused: damaged")
+    (folder / "roster.csv").write_text("id\na\nc\n")  # the newer board holds a refusal of theirs
+    assert book(folder)[0]["score"] == "104.00"
+
+
+@pytest.mark.parametrize("roster", ["id\nbo\n", "id,name\n"])
+def test_a_roster_of_which_nobody_is_there_is_refused(folder: Path, roster: str) -> None:
+    path = folder / "roster.csv"
+    path.write_text(roster)
+    for more, place in (((), "any board"), (("--board", "1"), "board 1")):
+        done = run(folder, "export", "--gradebook", str(path), *more)
+        assert (done.exit_code, done.stdout) == (2, "")
+        told = f"nobody of {path} is on {place}; are its ids the uploads' names?"
+        assert done.stderr == f"Error: {told}\n"
+
+
+def test_nothing_graded_yet_is_a_gradebook_that_says_so(folder: Path) -> None:
+    Store(folder / "empty.sqlite").close()
+    words = ("export", "--gradebook", str(folder / "roster.csv"))
+    done = CliRunner().invoke(main, [*words, "--store", str(folder / "empty.sqlite")])
+    assert (done.exit_code, done.stderr) == (0, "nothing is graded yet\n")
+    assert [row["id"] for row in csv.DictReader(io.StringIO(done.stdout))] == ["b", "c"]
+
+
+def test_a_score_that_no_board_or_not_this_one_has_is_refused(folder: Path) -> None:
+    words = ("export", "--gradebook", str(folder / "roster.csv"))
+    failed = run(folder, *words, "--by", "pubic")
+    assert (failed.exit_code, failed.stdout) == (2, "")
+    assert "--by: 'pubic' is not there; did you mean public?" in failed.stderr
+    case = make_case("other")
+    record = make_record([make_suite("smoke", [case])], [make_result("smoke", case, score=7.0)])
+    with Store(folder / "store.sqlite") as store:
+        (content,) = [one.content for one in store.attempts() if one.participant == "b"]
+        store.add("b", content, "smoke", record)
+    failed = run(folder, *words, "--by", "smoke", "--board", "2")
+    assert (failed.exit_code, failed.stdout) == (2, "")
+    assert "--board: 2 has no smoke; name 1" in failed.stderr
+    for by, score in (("smoke", "7.00"), ("public", "106.00")):  # the only board that has it
+        done = run(folder, *words, "--by", by)
+        assert next(csv.DictReader(io.StringIO(done.stdout)))["score"] == score
 
 
 def test_gradebook_as_json_lines(folder: Path) -> None:

@@ -123,6 +123,23 @@ def test_other_conditions_are_another_board_and_it_is_said() -> None:
         assert "never compare ranks or scores" in text
 
 
+def test_whose_last_upload_was_refused_stands_on_every_board() -> None:
+    attempts = [
+        Attempt("a", "", "c", 1, "", ""),
+        Attempt("b", "", "c", 2, "", ""),
+        Attempt("b", "", "", 3, "", "damaged"),
+        Attempt("c", "", "", 4, "", "damaged"),
+        Attempt("c", "", "c", 5, "", ""),  # mended
+    ]
+    results = [Graded(1, "a", "c", "s", record_of(1.5)), Graded(2, "c", "c", "t", record_of(1.0))]
+    boards = make_boards({}, attempts, results, None, False)
+    assert [{row.participant.id: row.why for row in board.rows} for board in boards] == [
+        {"c": "", "b": "refused: damaged"},
+        {"a": "", "b": "refused: damaged"},
+    ]
+    assert [row.tries for row in boards[1].rows] == [1, 2]
+
+
 def test_a_total_that_does_not_count_has_no_rank_and_says_why() -> None:
     broken = record_of(1.5, rules=Rules.NO_TILELANG)
     ungated = record_of(1.4, gate_on=False)
@@ -197,6 +214,29 @@ def test_command_reads_the_store_and_refuses_what_is_not_there(tmp_path: Path) -
     assert (row["name"], row["id"], row["group"]) == ("'=cmd|<b>`x`", "1", "g")
     assert "=cmd\\|&lt;b>\\`x\\`" in _command(path, "--format", "md").stdout
     assert json.loads(_command(path, "--format", "json").stdout)[0]["rows"][0]["rank"] == 1
+
+
+def test_boards_without_what_is_ranked_by_are_left_out_and_keep_their_numbers(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "store.sqlite"
+    hidden = make_record(
+        [make_suite("hidden", HIDDEN)],
+        [make_result("hidden", case, median_ms=1.0, score=50.0) for case in HIDDEN],
+    )
+    with Store(path) as store:
+        upload = Upload(Place(Path("x"), "1", ""), None, Card(), "")
+        store.see(upload, Participant("1"), "c")
+        for settings, record in (("s", record_of(1.5)), ("t", hidden)):
+            store.add("1", "c", settings, record)
+    shown = _command(path, "--by", "public")
+    assert "Board 2 of 2, ranked by public" in shown.stdout
+    assert "Board 1 of 2" not in shown.stdout
+    assert shown.stderr == "1 of 2 boards left out: no public there\n"
+    (row,) = csv.DictReader(io.StringIO(_command(path, "--by", "h1", "--format", "csv").stdout))
+    assert (row["board"], row["h1 score"]) == ("1", "50.00")
+    both = _command(path, "--by", "total", "--format", "json")
+    assert [board["number"] for board in json.loads(both.stdout)] == [1, 2]
 
 
 def _command(path: Path, *more: str) -> Result:
