@@ -316,12 +316,25 @@ def test_a_card_that_is_no_card_is_a_problem_in_one_line(content: bytes) -> None
 
 
 def test_roster(tmp_path: Path) -> None:
-    path = write(tmp_path / "r.csv", "\ufeffid,name,group,mail\n1,张三,A,x\n2,Zoe\n\n".encode())
-    assert load_roster(path) == {"1": Participant("1", "张三", "A"), "2": Participant("2", "Zoe")}
+    path = write(
+        tmp_path / "r.csv", '\ufeffid,name, group\r\n1,张三,A\r\n2,"Zoe, B",\n,,\n\n'.encode()
+    )
+    assert load_roster(path) == {
+        "1": Participant("1", "张三", "A"),
+        "2": Participant("2", "Zoe, B"),
+    }
+    path.write_text("group,id\nA,1\n")
+    assert load_roster(path) == {"1": Participant("1", "", "A")}
     for text, problem in (
         ("name\nx\n", "r.csv:1: no column id"),
         ("id\na\na\n", "r.csv:3: an id that stands there already"),
         ("id,name\n,Zoe\n", "r.csv:2: no id"),
+        ("id,nme,group\n", "r.csv:1: 'nme' is no column of a roster; use id, name, group alone"),
+        ("id,name,id\n", "r.csv:1: 'id' stands there twice"),
+        ("id,name,group\n\n1,Zoe\n", "r.csv:3: 2 fields for the 3 columns id,name,group"),
+        ("id,name\n1,Zoe,A\n", "r.csv:2: 3 fields for the 2 columns"),
+        ('id,name\n1,"Zoe\n2,Max\n', "r.csv:2: unexpected end of data; look at its quotes"),
+        ('id,name\n1,"Zoe\n2,"Max\n', "r.csv:2: unexpected end of data; look at its quotes"),
     ):
         path.write_text(text)
         with pytest.raises(RosterError, match=problem):

@@ -36,7 +36,8 @@ def _instant(context: click.Context, option: click.Parameter, value: str | None)
     type=click.Path(path_type=Path),
     required=True,
     metavar="ROSTER",
-    help="The roster, CSV with the columns id, name and group: a line for each of its people.",
+    help="The roster, CSV with the column id and, where wanted, name and group: a line for each of "
+    "its people.",
 )
 @click.option(
     "--deadline",

@@ -93,7 +93,7 @@ def _class_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "--roster",
     "roster_file",
     type=click.Path(path_type=Path),
-    help="CSV with the columns id, name and group; id is the upload's name.",
+    help="CSV with the column id, the upload's name, and, where wanted, name and group.",
 )
 @click.option("--fresh", is_flag=True, help="Grade what is unchanged once more.")
 @click.option("--watch", is_flag=True, help="Go on with what arrives, until Ctrl-C.")
