@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,18 +9,13 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from judge.brief import AnyRecord, BriefBaseline, BriefResult
+from judge.brief import AnyRecord
 from judge.case import HIDDEN_SUITE
-from judge.record import Baseline, CaseResult
 from judge.roster import Participant
-from judge.scoring import case_score
 from judge.store.decisions import Decision, Kind, Standing, about, standing
 from judge.store.store import Attempt, Graded, Store
 from judge.verdict import Rules, Verdict
-
-TOTAL = "total"
-AnyResult = CaseResult | BriefResult
-AnyBaseline = Baseline | BriefBaseline
+from judge.worth import TOTAL, margin_of, practice_of, value_of
 
 
 class Cell(Struct, frozen=True):
@@ -53,8 +47,9 @@ class Row:
     value, margin: what is ranked, and how far the measured spread lets it vary; scores.
     scores: suite means by suite. cells: by case as the board names it. untimed: by suite.
     tries: attempts of this participant, refused ones included. created, submitted: when graded,
-    when uploaded, ISO 8601 UTC. remark: what an assistant decided about it, and why.
-    result: its number in the store, None where it was refused.
+    when uploaded, ISO 8601 UTC. void: whether an assistant took its value. remark: what else one
+    decided about it, and why. practice: why a value that is ranked does not count, empty where it
+    does. result: its number in the store, None where it was refused.
     """
 
     participant: Participant
@@ -73,7 +68,9 @@ class Row:
     submitted: str = ""
     device_name: str = ""
     why: str = ""
+    void: bool = False
     remark: str = ""
+    practice: str = ""
     result: int | None = None
 
 
@@ -181,16 +178,6 @@ def is_late(row: Row, deadline: datetime) -> bool:
     return bool(row.submitted) and datetime.fromisoformat(row.submitted) > deadline
 
 
-def score_margin(result: AnyResult, baseline: AnyBaseline) -> float:
-    """Half of how far a case's score moves between the times p10 and p90 of its calls."""
-    name, timing = result.case.name, result.timing
-    if result.verdict is not Verdict.PASS or timing is None or name not in baseline.t100_ms:
-        return 0.0
-    t100, t60 = baseline.t100_ms[name], baseline.t60_ms[name]
-    fast, slow = (case_score(ms, t100, t60) for ms in (timing.p10_ms, timing.p90_ms))
-    return (fast - slow) / 2
-
-
 def _board(
     place: tuple[int, int],
     participants: Mapping[str, Participant],
@@ -256,9 +243,11 @@ def _chosen(candidates: Sequence[Row], latest: bool, deadline: datetime | None) 
         in_time = [row for row in candidates if not is_late(row, deadline)]
         if any(row.value is not None for row in in_time):
             candidates = in_time
-    if latest:
-        return candidates[-1]
-    return max(candidates, key=lambda row: row.value if row.value is not None else -math.inf)
+    ranked = [] if latest else [row for row in candidates if row.value is not None]
+    if ranked:
+        return max(ranked, key=lambda row: row.value or 0.0)
+    valid = [] if latest else [row for row in candidates if not row.void]
+    return (valid or candidates)[-1]
 
 
 def _row(who: Participant, attempt: Attempt, graded: Graded | None, by: str) -> Row:
@@ -268,13 +257,13 @@ def _row(who: Participant, attempt: Attempt, graded: Graded | None, by: str) -> 
         return Row(who, name, **seen, why=f"refused: {attempt.problem}")
     record = graded.record
     named = list(zip(case_names(record), record.results, strict=True))
-    value, why = _value(record, named, by)
+    value, why = value_of(record, named, by)
     return Row(
         who,
         name,
         **seen,
         value=value,
-        margin=_margin(record, named, by),
+        margin=margin_of(record, named, by),
         total=record.score.total,
         scores={s.suite: s.score for s in record.score.suites},
         cells={
@@ -292,6 +281,7 @@ def _row(who: Participant, attempt: Attempt, graded: Graded | None, by: str) -> 
         created=record.created,
         device_name=record.environment.device_name,
         why=why,
+        practice=practice_of(record, by) if value is not None else "",
         result=graded.id,
     )
 
@@ -302,54 +292,13 @@ def _decided(row: Row, decision: Decision | None, by: str) -> Row:
         return row
     if decision.kind is Kind.VOID:
         void = f"void: {decision.reason}"
-        return replace(row, value=None, why=void)
+        return replace(row, value=None, why=void, void=True, practice="")
     remark = f"override: {decision.reason}"
     if by != TOTAL:
         return replace(row, total=decision.score, remark=remark)
     score = decision.score
-    return replace(row, total=score, value=score, margin=0.0, why="", remark=remark)
-
-
-def _value(
-    record: AnyRecord, named: Sequence[tuple[str, AnyResult]], by: str
-) -> tuple[float | None, str]:
-    """What a record is ranked by, or None and why it has nothing.
-
-    Where the clock is not official no total counts: then the figures are ranked as practice.
-    """
-    score, rules = record.score, record.submission.rules
-    if record.protocol.official and rules is not Rules.OK:
-        return None, f"rules: {rules}"
-    if by == TOTAL:
-        if score.total is None or (record.protocol.official and not score.graded):
-            return None, score.why_not
-        return score.total, ""
-    for suite in score.suites:
-        if suite.suite == by:
-            if suite.complete and suite.score is not None:
-                return suite.score, ""
-            return None, f"{by}: {suite.cases_run} of {suite.cases_total} cases ran"
-    for name, result in named:
-        if name == by:
-            return result.score, "" if result.score is not None else str(result.verdict)
-    return None, f"no {by} here"
-
-
-def _margin(record: AnyRecord, named: Sequence[tuple[str, AnyResult]], by: str) -> float:
-    def of(chosen: Sequence[AnyResult]) -> float:
-        margins = [score_margin(result, record.baseline) for result in chosen]
-        return math.fsum(margins) / len(margins) if margins else 0.0
-
-    def of_suite(suite: str) -> float:
-        return of([r for r in record.results if r.suite == suite and r.case.timed])
-
-    if by == TOTAL:
-        if not record.score.total:
-            return 0.0  # the gate's 0 is no measurement
-        return math.fsum(s.weight * of_suite(s.suite) for s in record.score.suites if s.weight)
-    if any(suite.suite == by for suite in record.score.suites):
-        return of_suite(by)
-    return of([result for name, result in named if name == by])
+    ranked = replace(row, total=score, value=score, margin=0.0, why="", practice="")
+    return replace(ranked, remark=remark)
 
 
 def _untimed(record: AnyRecord, suite: str) -> Untimed:

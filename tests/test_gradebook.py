@@ -146,6 +146,19 @@ def test_a_roster_of_which_nobody_is_there_is_refused(folder: Path, roster: str)
         assert done.stderr == f"Error: {told}\n"
 
 
+def test_a_score_that_does_not_count_is_practice_until_it_is_overridden(folder: Path) -> None:
+    with Store(folder / "store.sqlite") as store:
+        (content,) = [one.content for one in store.attempts() if one.participant == "b"]
+        practice = record_of(1.3, official=False, gate_on=False)
+        store.add("b", content, "on a host", practice)
+    words = ("--board", "1")
+    told = "the gate is off (--no-gate); timing is not official (host clock)"
+    assert book(folder, *words)[0]["remark"] == f"practice: {told}"
+    assert book(folder, *words, "--by", "public")[0]["remark"].startswith("practice: timing is not")
+    run(folder, "override", "b", "--score", "70", "--reason", "agreed")
+    assert book(folder, *words)[0]["remark"] == "override: agreed"
+
+
 def test_nothing_graded_yet_is_a_gradebook_that_says_so(folder: Path) -> None:
     Store(folder / "empty.sqlite").close()
     words = ("export", "--gradebook", str(folder / "roster.csv"))

@@ -14,15 +14,17 @@ from rich.console import Console
 
 from judge.card import Card
 from judge.cli import main
-from judge.leaderboard import Board, make_boards, score_margin
+from judge.leaderboard import Board, make_boards
 from judge.record import CaseResult, Record
 from judge.roster import Participant
 from judge.scoring import case_score, result_score
+from judge.store.decisions import Decision, Kind, standing
 from judge.store.store import Attempt, Graded, Store
 from judge.timing import summarize
 from judge.uploads import Place, Upload
 from judge.verdict import Rules, Verdict
 from judge.views.board import boards_csv, boards_json, markdown, print_boards
+from judge.worth import score_margin
 from tests.make_record import (
     PUBLIC,
     make_case,
@@ -157,6 +159,11 @@ def test_practice_is_ranked_where_no_clock_is_official() -> None:
     (board,) = boards_of(records)
     assert ranks(board) == {"a": 1}
     assert "not official" in _printed([board])
+    assert "breaks a rule: no_tilelang; timing is not official" in board.rows[0].practice
+    (public,) = boards_of(records, by="public")
+    assert public.rows[0].practice == board.rows[0].practice
+    (counts,) = boards_of({"a": [record_of(1.5)]})
+    assert counts.rows[0].practice == ""
 
 
 def test_failed_cases_show_their_verdict_and_hidden_ones_no_name() -> None:
@@ -197,6 +204,36 @@ def test_an_incomplete_suite_has_no_rank() -> None:
     (board,) = boards_of({"a": [record]}, by="public")
     assert ranks(board) == {"a": None}
     assert board.rows[0].why == f"public: 1 of {len(CASES)} cases ran"
+
+
+def test_without_a_baseline_it_is_said_that_there_are_no_scores() -> None:
+    results = [make_result("public", case, median_ms=1.0) for case in CASES[:2]]
+    results[1] = make_result("public", CASES[1], verdict=Verdict.WRONG, score=0.0)
+    record = make_record([make_suite("public", CASES[:2], 0.6)], results)
+    for by in ("public", CASES[0].name):
+        (board,) = boards_of({"a": [record]}, by=by)
+        assert (board.rows[0].rank, board.rows[0].why) == (None, "no baseline, so no scores")
+    (board,) = boards_of({"a": [record]}, by=CASES[1].name)
+    assert (board.rows[0].value, board.rows[0].why) == (0.0, "")
+
+
+def test_of_attempts_without_a_value_the_latest_valid_one_stands() -> None:
+    incomplete = make_record([make_suite("public", CASES, 0.6)], [timed("public", 0, 1.0, 0.0)])
+    attempts = [Attempt("a", str(n), f"c{n}", n, "", "") for n in range(3)]
+    results = [Graded(n, "a", f"c{n}", "s", incomplete) for n in range(3)]
+
+    def stands(*void: str, by: str = "public", latest: bool = False) -> str:
+        made = "2026-01-01T00:00:00+00:00"
+        trail = [Decision("a", one, Kind.VOID, None, "late", "zoe", made) for one in void]
+        (board,) = make_boards({}, attempts, results, by, latest, standing(trail))
+        return board.rows[0].attempt
+
+    assert stands() == "2"
+    assert stands("2") == "1"
+    assert stands("0", "1", "2") == "2"
+    assert stands("0", "1", by=CASES[0].name) == "2"
+    assert stands("2", by=CASES[0].name) == "0"  # the best, and of equal ones the first
+    assert stands("2", latest=True) == "2"
 
 
 def test_command_reads_the_store_and_refuses_what_is_not_there(tmp_path: Path) -> None:
