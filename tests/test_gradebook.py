@@ -192,6 +192,22 @@ def test_gradebook_as_json_lines(folder: Path) -> None:
     assert json.loads(lines[0])["late"] is None
 
 
+@pytest.mark.parametrize("attempt", ["7", ""])
+def test_who_has_a_single_upload_has_no_attempts_to_name(folder: Path, attempt: str) -> None:
+    (folder / "in" / "d.py").write_text("x = 1\n")
+    with Store(folder / "store.sqlite") as store:
+        store.see(read_upload(Place(folder / "in" / "d.py", "d", "")), Participant("d"), "c")
+    for words in (
+        ("void", "d", "--reason", "x"),
+        ("override", "d", "--reason", "x", "--score", "1"),
+        ("regrade", "d", "--suite", "smoke", "--device", "cpu"),
+    ):
+        failed = run(folder, *words, "--attempt", attempt)
+        assert failed.exit_code == 2
+        assert "'d' has a single upload; leave --attempt out" in failed.stderr
+    assert run(folder, "decisions").stdout == ""
+
+
 def test_void_takes_the_rank_says_why_and_can_be_lifted(folder: Path) -> None:
     assert run(folder, "void", "a", "--attempt", "2", "--reason", "copied [bold]").exit_code == 0
     rows = board(folder)
@@ -251,6 +267,7 @@ def test_parquet_without_its_package_is_one_line(
     [
         (("void", "zz", "--reason", "x"), "'zz' is nobody here; use one of a, b"),
         (("void", "a", "--attempt", "9", "--reason", "x"), "'9' is not there; use one of 1, 2"),
+        (("void", "a", "--attempt", "", "--reason", "x"), "'' is not there; use one of 1, 2"),
         (("void", "a", "--reason", " "), "must say why"),
         (("void", "a"), "--reason"),
         (("override", "a", "--reason", "x"), "--score"),
@@ -281,6 +298,24 @@ def test_regrade_grades_what_is_there_now_and_leaves_the_order(folder: Path) -> 
         assert (newest.participant, newest.record.submission.name) == ("a", "a-1")
         places = [(attempt.participant, attempt.label) for attempt in store.attempts()]
         assert places == [("a", "1"), ("a", "2"), ("b", "1")]
+
+
+def test_regrade_of_what_is_not_there_any_more(folder: Path) -> None:
+    words = ("--device", "cpu", "--cases", str(VERDICT_CASES), "--baseline", "none")
+    (folder / "in" / "b").rename(folder / "moved")
+    failed = run(folder, "regrade", "b", *words)
+    path = folder / "in" / "b" / "1"
+    told = f"b's upload is not at {path} any more; put it back or run grade"
+    assert (failed.exit_code, failed.stdout) == (2, "")
+    assert failed.stderr.splitlines()[-1] == f"Error: {told}"
+    with Store(folder / "store.sqlite") as store:
+        assert not any(attempt.problem for attempt in store.attempts())
+    (folder / "in" / "a" / "2").rename(folder / "other")
+    assert run(folder, "regrade", "a", "--attempt", "2", *words).exit_code == 2
+    done = run(folder, "regrade", "a", *words, "--protocol", "lab")
+    assert done.exit_code == 0
+    assert done.stdout.startswith("1/1 a 1: graded")
+    assert f"a's upload is not at {folder / 'in' / 'a' / '2'} any more; left out" in done.stderr
 
 
 def test_a_record_without_results_can_be_on_a_board(folder: Path) -> None:

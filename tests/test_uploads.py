@@ -159,6 +159,34 @@ def test_an_upload_that_may_not_be_read_is_a_problem_of_its_own(
     assert found == dict.fromkeys(others - lost - {refused}, "")
 
 
+def test_what_may_not_be_read_is_told_alike_and_without_where_it_lies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with open_folder() as folder:
+        write(folder / "up" / "bare.py").chmod(0)
+        make_zip(folder / "up" / "packed.zip", {ENTRY: SOURCE}).chmod(0)
+        for name, closed in (("folder", "student"), ("inner", "student/kernel.py")):
+            write(folder / "up" / name / "student" / ENTRY)
+            write(folder / "up" / name / "student" / "kernel.py")
+            (folder / "up" / name / closed).chmod(0)
+        write(folder / "up" / "leaving" / "student" / ENTRY)
+        (folder / "up" / "leaving" / "student" / "x.py").symlink_to("/etc/passwd")
+        (folder / "up" / "turning").symlink_to("turning")
+        (folder / "way").symlink_to("up")  # what is told then is of another path than the one given
+        monkeypatch.chdir(folder)
+        for given in (folder / "up", folder / "way", Path("way")):
+            with bound_by_permissions():
+                told = {u.place.participant: u.problem for u in uploads(given)}
+            assert told == {
+                "bare": "cannot be read: Permission denied",
+                "packed": "cannot be read: Permission denied",
+                "folder": "cannot be read: Permission denied",
+                "inner": "student/kernel.py: Permission denied",
+                "leaving": "student/x.py: links out of the submission; copy the file instead",
+                "turning": "is a link; put the upload itself there",
+            }
+
+
 def test_a_name_that_is_not_utf_8_is_refused_and_can_be_kept(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     for name in (b"caf\xe9.py", b"zoe/1\xff/" + ENTRY.encode()):

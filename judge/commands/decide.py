@@ -11,9 +11,8 @@ from typing import Any
 
 import click
 
-from judge.commands.store_option import open_store, store_option
+from judge.commands.store_option import attempts_of, open_store, store_option
 from judge.commands.usage import WrongUsage, light_usage_errors
-from judge.hints import shown, suggestion
 from judge.roster import normal
 from judge.scoring import BEST_SCORE
 from judge.store.decisions import Decision, Kind
@@ -89,14 +88,8 @@ def _decide(
         raise WrongUsage("--reason: must say why")
     made = datetime.now(UTC).isoformat(timespec="seconds")
     who = normal(participant)
+    label = normal(attempt) if attempt is not None else None
     with light_usage_errors(), open_store(store_file) as store:
-        labels = {one.label for one in store.attempts() if one.participant == who}
-        known = sorted(store.participants())
-        if who not in known:
-            raise WrongUsage(f"{shown(who)} is nobody here; {suggestion(who, known)}")
-        if attempt is not None and normal(attempt) not in labels:
-            hint = suggestion(attempt, sorted(labels))
-            raise WrongUsage(f"--attempt: {shown(attempt)} is not there; {hint}")
-        label = normal(attempt) if attempt is not None else None
+        attempts_of(store, participant, attempt)
         author = plain(getpass.getuser(), 60)
         store.decide(Decision(who, label, kind, score, plain(reason, 500), author, made))
