@@ -223,6 +223,26 @@ def test_void_takes_the_rank_says_why_and_can_be_lifted(folder: Path) -> None:
     assert [line.split()[2] for line in trail] == ["void", "void", "lift", "lift"]
 
 
+def test_what_a_decision_does_is_told_and_a_lift_of_nothing_is_refused(folder: Path) -> None:
+    def told(*words: str) -> tuple[int, str, str]:
+        done = run(folder, *words, "--reason", "x")
+        return done.exit_code, done.stdout, done.stderr
+
+    nothing = (2, "", "Error: a: there is nothing to lift; see run.py decisions\n")
+    assert told("void", "a", "--lift") == nothing
+    assert run(folder, "decisions").stdout == ""
+    assert told("void", "b") == (0, "", "b: no rank until lifted\n")
+    second = ("a", "--attempt", "2")
+    assert told("override", *second, "--score", "88.5") == (0, "", "a 2: total 88.5 until lifted\n")
+    assert told("void", "a", "--lift") == nothing  # of all of them
+    stands = "still stands: override of attempt 2"
+    assert told("void", "a") == (0, "", f"a: no rank until lifted; {stands}\n")
+    stands = "still stands: void of all attempts"
+    assert told("void", *second, "--lift") == (0, "", f"a 2: the override is lifted; {stands}\n")
+    assert told("void", "a", "--lift") == (0, "", "a: the void is lifted\n")
+    assert told("void", "a", "--lift") == nothing
+
+
 def test_override_sets_the_total_and_is_seen(folder: Path) -> None:
     assert run(folder, "override", "b", "--score", "118.5", "--reason", "gone GPU").exit_code == 0
     row = board(folder)["b"]
