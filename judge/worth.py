@@ -21,8 +21,10 @@ def value_of(
     """What a record is ranked by, or None and why it has nothing.
 
     named: its results by the names that boards give them. by: as for `make_boards`. Where the clock
-    is not official no total counts: then the figures are ranked as practice.
+    is not official no total counts: then the figures are ranked as practice. Without a baseline a
+    failed case is worth no more than one that passed: nothing.
     """
+    scored = record.baseline.source != "none"
     without = "no baseline, so no scores"
     score, rules = record.score, record.submission.rules
     if record.protocol.official and rules is not Rules.OK:
@@ -30,7 +32,9 @@ def value_of(
     if by == TOTAL:
         if score.total is None or (record.protocol.official and not score.graded):
             return None, score.why_not
-        return score.total, ""
+        return (score.total, "") if scored else (None, without)
+    if not scored:
+        return None, without
     for suite in score.suites:
         if suite.suite == by:
             if suite.complete:

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
+from judge.baseline import no_baseline
 from judge.card import Card
 from judge.cli import main
 from judge.leaderboard import Board, make_boards
@@ -206,15 +207,28 @@ def test_an_incomplete_suite_has_no_rank() -> None:
     assert board.rows[0].why == f"public: 1 of {len(CASES)} cases ran"
 
 
-def test_without_a_baseline_it_is_said_that_there_are_no_scores() -> None:
+def test_without_a_baseline_nobody_has_a_rank_and_it_is_said() -> None:
+    suites = [make_suite("public", CASES[:2], 1.0), make_suite("correctness", [CHECK])]
+    check = make_result("correctness", CHECK)
+    passed = [make_result("public", case, median_ms=1.0) for case in CASES[:2]]
+    failed = [make_result("public", c, verdict=Verdict.CRASH, score=0.0) for c in CASES[:2]]
+    records = [
+        replace(make_record(suites, [*results, check]), baseline=no_baseline("none asked for"))
+        for results in (passed, failed)
+    ]
+    for by in ("total", "public", CASES[0].name):
+        (board,) = boards_of({"a": records[:1], "b": records[1:]}, by=by)
+        assert ranks(board) == {"a": None, "b": None}
+        assert board.rows[1].why == "no baseline, so no scores"
+        assert "no baseline" in board.rows[0].why
+
+
+def test_a_case_without_a_baseline_of_its_own_has_no_score() -> None:
     results = [make_result("public", case, median_ms=1.0) for case in CASES[:2]]
-    results[1] = make_result("public", CASES[1], verdict=Verdict.WRONG, score=0.0)
     record = make_record([make_suite("public", CASES[:2], 0.6)], results)
     for by in ("public", CASES[0].name):
         (board,) = boards_of({"a": [record]}, by=by)
         assert (board.rows[0].rank, board.rows[0].why) == (None, "no baseline, so no scores")
-    (board,) = boards_of({"a": [record]}, by=CASES[1].name)
-    assert (board.rows[0].value, board.rows[0].why) == (0.0, "")
 
 
 def test_of_attempts_without_a_value_the_latest_valid_one_stands() -> None:
