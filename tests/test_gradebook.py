@@ -307,6 +307,21 @@ def test_wrong_usage(folder: Path, words: tuple[str, ...], message: str) -> None
         assert store.decisions() == []
 
 
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        *((command, "Exit status: 0, or 2 wrong usage.") for command in ("void", "decisions")),
+        ("void", "With --lift, undo a void or an override."),
+        ("override", "`void --lift` undoes it. Exit status: 0, or 2 wrong usage."),
+        ("export", "Default: csv."),
+        *((command, "--by total|SUITE|CASE") for command in ("export", "leaderboard")),
+    ],
+)
+def test_help(command: str, words: str) -> None:
+    told = CliRunner().invoke(main, [command, "--help"]).stdout
+    assert words in " ".join(told.split())
+
+
 def test_regrade_grades_what_is_there_now_and_leaves_the_order(folder: Path) -> None:
     words = ("--device", "cpu", "--cases", str(VERDICT_CASES), "--baseline", "none")
     done = run(folder, "regrade", "a", "--attempt", "1", *words, "--protocol", "lab")
