@@ -47,7 +47,8 @@ def read_archive(path: Path) -> dict[str, bytes]:
     except SubmissionError as error:
         raise SubmissionError(f"{path}: {error}") from None
     except OSError as error:
-        raise SubmissionError(f"{path}: {error.strerror or 'damaged archive'}") from None
+        why = f"cannot be read: {error.strerror}" if error.strerror else "damaged archive"
+        raise SubmissionError(f"{path}: {why}") from None
     except _BROKEN as error:
         raise SubmissionError(f"{path}: damaged or encrypted archive: {error}") from None
 

@@ -66,7 +66,8 @@ def _entry(who: Participant, row: Row | None, deadline: datetime | None, remark:
     if row is None:
         return Entry(who.id, who.name, who.group, None, "", "", None, 0, "nothing graded")
     late = is_late(row, deadline) if deadline is not None and row.submitted else None
+    practice = f"practice: {row.practice}" if row.practice else ""
     return Entry(
         *(who.id, who.name, who.group, row.value, row.attempt, row.submitted, late, row.tries),
-        remark="; ".join(text for text in (remark, row.why or row.remark) if text),
+        remark="; ".join(text for text in (remark, practice, row.why or row.remark) if text),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,18 +9,13 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from judge.brief import AnyRecord, BriefBaseline, BriefResult
+from judge.brief import AnyRecord
 from judge.case import HIDDEN_SUITE
-from judge.record import Baseline, CaseResult
 from judge.roster import Participant
-from judge.scoring import case_score
 from judge.store.decisions import Decision, Kind, Standing, about, standing
 from judge.store.store import Attempt, Graded, Store
 from judge.verdict import Rules, Verdict
-
-TOTAL = "total"
-AnyResult = CaseResult | BriefResult
-AnyBaseline = Baseline | BriefBaseline
+from judge.worth import TOTAL, margin_of, practice_of, value_of
 
 
 class Cell(Struct, frozen=True):
@@ -53,8 +47,9 @@ class Row:
     value, margin: what is ranked, and how far the measured spread lets it vary; scores.
     scores: suite means by suite. cells: by case as the board names it. untimed: by suite.
     tries: attempts of this participant, refused ones included. created, submitted: when graded,
-    when uploaded, ISO 8601 UTC. remark: what an assistant decided about it, and why.
-    result: its number in the store, None where it was refused.
+    when uploaded, ISO 8601 UTC. void: whether an assistant took its value. remark: what else one
+    decided about it, and why. practice: why a value that is ranked does not count, empty where it
+    does. result: its number in the store, None where it was refused.
     """
 
     participant: Participant
@@ -73,7 +68,9 @@ class Row:
     submitted: str = ""
     device_name: str = ""
     why: str = ""
+    void: bool = False
     remark: str = ""
+    practice: str = ""
     result: int | None = None
 
 
@@ -81,10 +78,13 @@ class Row:
 class Board:
     """Results under one set of conditions, the only ones that can be ranked together.
 
-    settings: the key of all that its results were graded under. conditions: names and values that
-    every row shares. by: what the rows are ranked by.
+    number: its place among all `of` boards of the store, the newest one's 1. settings: the key of
+    all that its results were graded under. conditions: names and values that every row shares. by:
+    what the rows are ranked by.
     """
 
+    number: int
+    of: int
     settings: str
     conditions: dict[str, str]
     official: bool
@@ -93,6 +93,11 @@ class Board:
     cases: list[str]
     untimed: list[str]
     rows: list[Row]
+
+    @property
+    def names(self) -> list[str]:
+        """Everything that its rows can be ranked by."""
+        return [TOTAL, *self.suites, *self.cases]
 
 
 def make_boards(
@@ -109,21 +114,23 @@ def make_boards(
     attempts: in the order in which they were seen. results: oldest first. by: total, a suite, or a
     case as boards name it; None for the total, or the first scored suite where no result has one.
     latest: whether a participant's last attempt counts, else the best. deadline: later attempts
-    count only for who has nothing to rank in time; None where all count alike. Who had nothing but
-    refused uploads stands on the first board.
+    count only for who has nothing to rank in time; None where all count alike. Whose last attempt
+    was refused stands on every board.
     """
     groups: dict[str, list[Graded]] = defaultdict(list)
     for graded in results:
         groups[graded.settings].append(graded)
     newest = sorted(groups.values(), key=lambda group: group[-1].id, reverse=True)
-    listed = {graded.participant for group in newest for graded in group}
+    last = {attempt.participant: attempt for attempt in attempts}
+    refused = {who for who, attempt in last.items() if attempt.problem}
     boards = []
-    for number, group in enumerate(newest):
-        here = {graded.participant for graded in group}
-        if number == 0:
-            here |= participants.keys() - listed
+    for number, group in enumerate(newest, start=1):
+        here = refused | {graded.participant for graded in group}
         some = [attempt for attempt in attempts if attempt.participant in here]
-        boards.append(_board(participants, some, group, by, latest, decisions or {}, deadline))
+        place = (number, len(newest))
+        boards.append(
+            _board(place, participants, some, group, by, latest, decisions or {}, deadline)
+        )
     return boards
 
 
@@ -153,8 +160,7 @@ def histories(
 
 def names_of(boards: Sequence[Board]) -> list[str]:
     """Everything that some board can be ranked by."""
-    names = [name for board in boards for name in (*board.suites, *board.cases)]
-    return list(dict.fromkeys([TOTAL, *names]))
+    return list(dict.fromkeys(name for board in boards for name in board.names))
 
 
 def case_names(record: AnyRecord) -> list[str]:
@@ -172,17 +178,8 @@ def is_late(row: Row, deadline: datetime) -> bool:
     return bool(row.submitted) and datetime.fromisoformat(row.submitted) > deadline
 
 
-def score_margin(result: AnyResult, baseline: AnyBaseline) -> float:
-    """Half of how far a case's score moves between the times p10 and p90 of its calls."""
-    name, timing = result.case.name, result.timing
-    if result.verdict is not Verdict.PASS or timing is None or name not in baseline.t100_ms:
-        return 0.0
-    t100, t60 = baseline.t100_ms[name], baseline.t60_ms[name]
-    fast, slow = (case_score(ms, t100, t60) for ms in (timing.p10_ms, timing.p90_ms))
-    return (fast - slow) / 2
-
-
 def _board(
+    place: tuple[int, int],
     participants: Mapping[str, Participant],
     attempts: Sequence[Attempt],
     group: Sequence[Graded],
@@ -208,6 +205,7 @@ def _board(
         if candidates
     ]
     return Board(
+        *place,
         settings=group[-1].settings,
         conditions=_conditions(group[-1].record),
         official=longest.protocol.official,
@@ -245,9 +243,11 @@ def _chosen(candidates: Sequence[Row], latest: bool, deadline: datetime | None) 
         in_time = [row for row in candidates if not is_late(row, deadline)]
         if any(row.value is not None for row in in_time):
             candidates = in_time
-    if latest:
-        return candidates[-1]
-    return max(candidates, key=lambda row: row.value if row.value is not None else -math.inf)
+    ranked = [] if latest else [row for row in candidates if row.value is not None]
+    if ranked:
+        return max(ranked, key=lambda row: row.value or 0.0)
+    valid = [] if latest else [row for row in candidates if not row.void]
+    return (valid or candidates)[-1]
 
 
 def _row(who: Participant, attempt: Attempt, graded: Graded | None, by: str) -> Row:
@@ -257,13 +257,13 @@ def _row(who: Participant, attempt: Attempt, graded: Graded | None, by: str) -> 
         return Row(who, name, **seen, why=f"refused: {attempt.problem}")
     record = graded.record
     named = list(zip(case_names(record), record.results, strict=True))
-    value, why = _value(record, named, by)
+    value, why = value_of(record, named, by)
     return Row(
         who,
         name,
         **seen,
         value=value,
-        margin=_margin(record, named, by),
+        margin=margin_of(record, named, by),
         total=record.score.total,
         scores={s.suite: s.score for s in record.score.suites},
         cells={
@@ -281,6 +281,7 @@ def _row(who: Participant, attempt: Attempt, graded: Graded | None, by: str) -> 
         created=record.created,
         device_name=record.environment.device_name,
         why=why,
+        practice=practice_of(record, by) if value is not None else "",
         result=graded.id,
     )
 
@@ -291,54 +292,13 @@ def _decided(row: Row, decision: Decision | None, by: str) -> Row:
         return row
     if decision.kind is Kind.VOID:
         void = f"void: {decision.reason}"
-        return replace(row, value=None, why=void)
+        return replace(row, value=None, why=void, void=True, practice="")
     remark = f"override: {decision.reason}"
     if by != TOTAL:
         return replace(row, total=decision.score, remark=remark)
     score = decision.score
-    return replace(row, total=score, value=score, margin=0.0, why="", remark=remark)
-
-
-def _value(
-    record: AnyRecord, named: Sequence[tuple[str, AnyResult]], by: str
-) -> tuple[float | None, str]:
-    """What a record is ranked by, or None and why it has nothing.
-
-    Where the clock is not official no total counts: then the figures are ranked as practice.
-    """
-    score, rules = record.score, record.submission.rules
-    if record.protocol.official and rules is not Rules.OK:
-        return None, f"rules: {rules}"
-    if by == TOTAL:
-        if score.total is None or (record.protocol.official and not score.graded):
-            return None, score.why_not
-        return score.total, ""
-    for suite in score.suites:
-        if suite.suite == by:
-            if suite.complete and suite.score is not None:
-                return suite.score, ""
-            return None, f"{by}: {suite.cases_run} of {suite.cases_total} cases ran"
-    for name, result in named:
-        if name == by:
-            return result.score, "" if result.score is not None else str(result.verdict)
-    return None, f"no {by} here"
-
-
-def _margin(record: AnyRecord, named: Sequence[tuple[str, AnyResult]], by: str) -> float:
-    def of(chosen: Sequence[AnyResult]) -> float:
-        margins = [score_margin(result, record.baseline) for result in chosen]
-        return math.fsum(margins) / len(margins) if margins else 0.0
-
-    def of_suite(suite: str) -> float:
-        return of([r for r in record.results if r.suite == suite and r.case.timed])
-
-    if by == TOTAL:
-        if not record.score.total:
-            return 0.0  # the gate's 0 is no measurement
-        return math.fsum(s.weight * of_suite(s.suite) for s in record.score.suites if s.weight)
-    if any(suite.suite == by for suite in record.score.suites):
-        return of_suite(by)
-    return of([result for name, result in named if name == by])
+    ranked = replace(row, total=score, value=score, margin=0.0, why="", practice="")
+    return replace(ranked, remark=remark)
 
 
 def _untimed(record: AnyRecord, suite: str) -> Untimed:

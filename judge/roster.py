@@ -8,6 +8,7 @@ import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
 
+from judge.hints import shown
 from judge.text import plain
 
 _COLUMNS = ("id", "name", "group")
@@ -36,7 +37,8 @@ def normal(name: str) -> str:
 def load_roster(path: Path) -> dict[str, Participant]:
     """Participants by id, from a CSV whose header names id and, where wanted, name and group.
 
-    Further columns are passed over. Raises RosterError.
+    A participant is a line with as many fields as the header. Raises RosterError, also for any
+    other column: a misspelt one would lose what it holds.
     """
     try:
         content = path.read_bytes()[: _MAX_BYTES + 1]
@@ -47,19 +49,42 @@ def load_roster(path: Path) -> dict[str, Participant]:
         raise RosterError(f"{path}: not UTF-8; save it as CSV UTF-8") from None
     if len(content) > _MAX_BYTES:
         raise RosterError(f"{path}: more than {_MAX_BYTES >> 20} MiB")
-    reader = csv.DictReader(io.StringIO(text, newline=""), skipinitialspace=True)
+    lines = enumerate(io.StringIO(text, newline=None), start=1)
+    header = _header(path, next(lines, (1, ""))[1])
     roster: dict[str, Participant] = {}
-    try:
-        if "id" not in (reader.fieldnames or ()):
-            raise RosterError(f"{path}:1: no column id; the header should be {','.join(_COLUMNS)}")
-        for row in reader:
-            one, name, group = ((row.get(column) or "").strip() for column in _COLUMNS)
-            if not one and not name:
-                continue
-            if not one or normal(one) in roster:
-                what = "an id that stands there already" if one else "no id"
-                raise RosterError(f"{path}:{reader.line_num}: {what}; give each line its own")
-            roster[normal(one)] = Participant(normal(one), plain(name, MAX_NAME), plain(group, 60))
-    except csv.Error as error:
-        raise RosterError(f"{path}:{reader.line_num}: {error}") from None
+    for number, line in lines:
+        fields = _fields(path, number, line)
+        if not any(fields):
+            continue
+        if len(fields) != len(header):
+            what = f"{len(fields)} fields for the {len(header)} columns {','.join(header)}"
+            raise RosterError(f"{path}:{number}: {what}; leave one empty between its commas")
+        row = dict(zip(header, fields, strict=True))
+        one = normal(row["id"])
+        if not one or one in roster:
+            what = "an id that stands there already" if one else "no id"
+            raise RosterError(f"{path}:{number}: {what}; give each line its own")
+        name, group = row.get("name", ""), row.get("group", "")
+        roster[one] = Participant(one, plain(name, MAX_NAME), plain(group, MAX_NAME))
     return roster
+
+
+def _header(path: Path, line: str) -> list[str]:
+    """The columns. Raises RosterError."""
+    header = _fields(path, 1, line)
+    if "id" not in header:
+        raise RosterError(f"{path}:1: no column id; the header should be {','.join(_COLUMNS)}")
+    for place, column in enumerate(header):
+        if column not in _COLUMNS or column in header[:place]:
+            what = "stands there twice" if column in _COLUMNS else "is no column of a roster"
+            raise RosterError(f"{path}:1: {shown(column)} {what}; use {', '.join(_COLUMNS)} alone")
+    return header
+
+
+def _fields(path: Path, number: int, line: str) -> list[str]:
+    """The fields of a line, which no quote leads out of. Raises RosterError."""
+    try:
+        rows = list(csv.reader([line], skipinitialspace=True, strict=True))
+    except csv.Error as error:
+        raise RosterError(f"{path}:{number}: {error}; look at its quotes") from None
+    return [field.strip() for row in rows for field in row]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -101,12 +102,21 @@ def read_upload(place: Place) -> Upload:
             raise SubmissionError(f"{place.path}: is a link; put the upload itself there")
         submission, card = _read(place.path)
     except SubmissionError as error:
-        problem = plain(str(error).removeprefix(f"{place.path}: "))
-        return Upload(place, None, Card(), problem, changed)
+        return Upload(place, None, Card(), _told(place, error), changed)
     except (OSError, RecursionError, MemoryError) as error:
-        return Upload(place, None, Card(), plain(f"cannot be read: {error}"), changed)
+        why = error.strerror if isinstance(error, OSError) else str(error)  # no path: boards say it
+        problem = plain(f"cannot be read: {why or type(error).__name__}")
+        return Upload(place, None, Card(), problem, changed)
     name = f"{place.participant}-{place.label}" if place.label else place.participant
     return Upload(place, replace(submission, name=plain(name)), card, "", changed)
+
+
+def _told(place: Place, error: SubmissionError) -> str:
+    """The complaint without where the upload lies on this machine, since boards show it."""
+    text = str(error)
+    for path in (place.path, os.path.realpath(place.path)):
+        text = text.removeprefix(f"{path}: ").removeprefix(f"{path}/")
+    return plain(text)
 
 
 def upload_state(place: Place) -> str:

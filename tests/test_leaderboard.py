@@ -12,17 +12,20 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
+from judge.baseline import no_baseline
 from judge.card import Card
 from judge.cli import main
-from judge.leaderboard import Board, make_boards, score_margin
+from judge.leaderboard import Board, make_boards
 from judge.record import CaseResult, Record
 from judge.roster import Participant
 from judge.scoring import case_score, result_score
+from judge.store.decisions import Decision, Kind, standing
 from judge.store.store import Attempt, Graded, Store
 from judge.timing import summarize
 from judge.uploads import Place, Upload
 from judge.verdict import Rules, Verdict
 from judge.views.board import boards_csv, boards_json, markdown, print_boards
+from judge.worth import score_margin
 from tests.make_record import (
     PUBLIC,
     make_case,
@@ -123,6 +126,23 @@ def test_other_conditions_are_another_board_and_it_is_said() -> None:
         assert "never compare ranks or scores" in text
 
 
+def test_whose_last_upload_was_refused_stands_on_every_board() -> None:
+    attempts = [
+        Attempt("a", "", "c", 1, "", ""),
+        Attempt("b", "", "c", 2, "", ""),
+        Attempt("b", "", "", 3, "", "damaged"),
+        Attempt("c", "", "", 4, "", "damaged"),
+        Attempt("c", "", "c", 5, "", ""),  # mended
+    ]
+    results = [Graded(1, "a", "c", "s", record_of(1.5)), Graded(2, "c", "c", "t", record_of(1.0))]
+    boards = make_boards({}, attempts, results, None, False)
+    assert [{row.participant.id: row.why for row in board.rows} for board in boards] == [
+        {"c": "", "b": "refused: damaged"},
+        {"a": "", "b": "refused: damaged"},
+    ]
+    assert [row.tries for row in boards[1].rows] == [1, 2]
+
+
 def test_a_total_that_does_not_count_has_no_rank_and_says_why() -> None:
     broken = record_of(1.5, rules=Rules.NO_TILELANG)
     ungated = record_of(1.4, gate_on=False)
@@ -140,6 +160,11 @@ def test_practice_is_ranked_where_no_clock_is_official() -> None:
     (board,) = boards_of(records)
     assert ranks(board) == {"a": 1}
     assert "not official" in _printed([board])
+    assert "breaks a rule: no_tilelang; timing is not official" in board.rows[0].practice
+    (public,) = boards_of(records, by="public")
+    assert public.rows[0].practice == board.rows[0].practice
+    (counts,) = boards_of({"a": [record_of(1.5)]})
+    assert counts.rows[0].practice == ""
 
 
 def test_failed_cases_show_their_verdict_and_hidden_ones_no_name() -> None:
@@ -182,6 +207,49 @@ def test_an_incomplete_suite_has_no_rank() -> None:
     assert board.rows[0].why == f"public: 1 of {len(CASES)} cases ran"
 
 
+def test_without_a_baseline_nobody_has_a_rank_and_it_is_said() -> None:
+    suites = [make_suite("public", CASES[:2], 1.0), make_suite("correctness", [CHECK])]
+    check = make_result("correctness", CHECK)
+    passed = [make_result("public", case, median_ms=1.0) for case in CASES[:2]]
+    failed = [make_result("public", c, verdict=Verdict.CRASH, score=0.0) for c in CASES[:2]]
+    records = [
+        replace(make_record(suites, [*results, check]), baseline=no_baseline("none asked for"))
+        for results in (passed, failed)
+    ]
+    for by in ("total", "public", CASES[0].name):
+        (board,) = boards_of({"a": records[:1], "b": records[1:]}, by=by)
+        assert ranks(board) == {"a": None, "b": None}
+        assert board.rows[1].why == "no baseline, so no scores"
+        assert "no baseline" in board.rows[0].why
+
+
+def test_a_case_without_a_baseline_of_its_own_has_no_score() -> None:
+    results = [make_result("public", case, median_ms=1.0) for case in CASES[:2]]
+    record = make_record([make_suite("public", CASES[:2], 0.6)], results)
+    for by in ("public", CASES[0].name):
+        (board,) = boards_of({"a": [record]}, by=by)
+        assert (board.rows[0].rank, board.rows[0].why) == (None, "no baseline, so no scores")
+
+
+def test_of_attempts_without_a_value_the_latest_valid_one_stands() -> None:
+    incomplete = make_record([make_suite("public", CASES, 0.6)], [timed("public", 0, 1.0, 0.0)])
+    attempts = [Attempt("a", str(n), f"c{n}", n, "", "") for n in range(3)]
+    results = [Graded(n, "a", f"c{n}", "s", incomplete) for n in range(3)]
+
+    def stands(*void: str, by: str = "public", latest: bool = False) -> str:
+        made = "2026-01-01T00:00:00+00:00"
+        trail = [Decision("a", one, Kind.VOID, None, "late", "zoe", made) for one in void]
+        (board,) = make_boards({}, attempts, results, by, latest, standing(trail))
+        return board.rows[0].attempt
+
+    assert stands() == "2"
+    assert stands("2") == "1"
+    assert stands("0", "1", "2") == "2"
+    assert stands("0", "1", by=CASES[0].name) == "2"
+    assert stands("2", by=CASES[0].name) == "0"  # the best, and of equal ones the first
+    assert stands("2", latest=True) == "2"
+
+
 def test_command_reads_the_store_and_refuses_what_is_not_there(tmp_path: Path) -> None:
     path = tmp_path / "store.sqlite"
     assert _command(path).exit_code == 2
@@ -197,6 +265,29 @@ def test_command_reads_the_store_and_refuses_what_is_not_there(tmp_path: Path) -
     assert (row["name"], row["id"], row["group"]) == ("'=cmd|<b>`x`", "1", "g")
     assert "=cmd\\|&lt;b>\\`x\\`" in _command(path, "--format", "md").stdout
     assert json.loads(_command(path, "--format", "json").stdout)[0]["rows"][0]["rank"] == 1
+
+
+def test_boards_without_what_is_ranked_by_are_left_out_and_keep_their_numbers(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "store.sqlite"
+    hidden = make_record(
+        [make_suite("hidden", HIDDEN)],
+        [make_result("hidden", case, median_ms=1.0, score=50.0) for case in HIDDEN],
+    )
+    with Store(path) as store:
+        upload = Upload(Place(Path("x"), "1", ""), None, Card(), "")
+        store.see(upload, Participant("1"), "c")
+        for settings, record in (("s", record_of(1.5)), ("t", hidden)):
+            store.add("1", "c", settings, record)
+    shown = _command(path, "--by", "public")
+    assert "Board 2 of 2, ranked by public" in shown.stdout
+    assert "Board 1 of 2" not in shown.stdout
+    assert shown.stderr == "1 of 2 boards left out: no public there\n"
+    (row,) = csv.DictReader(io.StringIO(_command(path, "--by", "h1", "--format", "csv").stdout))
+    assert (row["board"], row["h1 score"]) == ("1", "50.00")
+    both = _command(path, "--by", "total", "--format", "json")
+    assert [board["number"] for board in json.loads(both.stdout)] == [1, 2]
 
 
 def _command(path: Path, *more: str) -> Result:

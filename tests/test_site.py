@@ -20,6 +20,7 @@ from judge.site.build import private_folder, write_site
 from judge.site.names import file_name, secret_name
 from judge.site.words import _WORDS, LANGUAGES, Words
 from judge.store.store import Store
+from tests.make_record import make_case, make_record, make_result, make_suite
 from tests.site_pages import CASES, HOSTILE, HOSTILE_ID, SECRETS, add, class_record, fill, read
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -62,10 +63,11 @@ def test_rows_stand_in_the_order_of_their_rank(site: Path) -> None:
         ["3", "Zoë", "102.40"],
         ["4", "Tom", "88.00"],
         ["5", "Max", "0.00"],
+        ["–", "Ivy", "–"],
         ["–", "Ana", "110.80"],
     ]
     (_, *others) = read(site / "en" / "index.html").tables[0]
-    assert [row[:2] for row in others] == [["1", "Eve"], ["–", "Ivy"]]  # refused: on the first
+    assert [row[:2] for row in others] == [["1", "Eve"], ["–", "Ivy"]]  # refused: on both
     assert "never compare" in read(site / "en" / "index.html").text
     assert "不能互相比较" in read(site / "zh" / "index.html").text
 
@@ -288,6 +290,18 @@ def test_latest_attempts_are_shown_where_they_count(tmp_path: Path) -> None:
     assert board.rows[0].result == 2
     history = read(of(tmp_path / "x", "a", board=1)).tables[1]
     assert [("counts" in row[-1]) for row in history[1:]] == [False, True]
+
+
+def test_boards_without_what_is_ranked_by_are_left_out(tmp_path: Path) -> None:
+    case = make_case("other")
+    smoke = make_record([make_suite("smoke", [case])], [make_result("smoke", case, score=7.0)])
+    with Store(tmp_path / "s.sqlite") as store:
+        add(store, Participant("a"), class_record(1.5))
+        add(store, Participant("b"), smoke, settings="newer")
+        written = write_site(store, tmp_path / "x", "public", False, private=False)
+    assert [board.number for board in written.boards] == [2]
+    assert len(read(tmp_path / "x" / "en" / "index.html").tables[0]) == 2  # a head, and a's row
+    assert not (tmp_path / "x" / "en" / "board-2.html").exists()
 
 
 def test_both_languages_have_every_word_with_the_same_places() -> None:

@@ -138,6 +138,8 @@ def test_a_look_at_one_attempt_alone_leaves_the_latest_and_known_names(tmp_path:
         assert [label for label, _ in kept] == ["1", "2"]
         assert kept[0][1].endswith("/elsewhere")
         assert store.participants()["a"] == Participant("a", "Full Name", "g1")
+        store.see(upload, Participant("a", "", "g2"), "c1", latest=False)
+        assert store.participants()["a"] == Participant("a", "Full Name", "g2")
 
 
 def test_judges_that_write_at_once_lose_nothing(tmp_path: Path) -> None:

@@ -159,6 +159,34 @@ def test_an_upload_that_may_not_be_read_is_a_problem_of_its_own(
     assert found == dict.fromkeys(others - lost - {refused}, "")
 
 
+def test_what_may_not_be_read_is_told_alike_and_without_where_it_lies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with open_folder() as folder:
+        write(folder / "up" / "bare.py").chmod(0)
+        make_zip(folder / "up" / "packed.zip", {ENTRY: SOURCE}).chmod(0)
+        for name, closed in (("folder", "student"), ("inner", "student/kernel.py")):
+            write(folder / "up" / name / "student" / ENTRY)
+            write(folder / "up" / name / "student" / "kernel.py")
+            (folder / "up" / name / closed).chmod(0)
+        write(folder / "up" / "leaving" / "student" / ENTRY)
+        (folder / "up" / "leaving" / "student" / "x.py").symlink_to("/etc/passwd")
+        (folder / "up" / "turning").symlink_to("turning")
+        (folder / "way").symlink_to("up")  # what is told then is of another path than the one given
+        monkeypatch.chdir(folder)
+        for given in (folder / "up", folder / "way", Path("way")):
+            with bound_by_permissions():
+                told = {u.place.participant: u.problem for u in uploads(given)}
+            assert told == {
+                "bare": "cannot be read: Permission denied",
+                "packed": "cannot be read: Permission denied",
+                "folder": "cannot be read: Permission denied",
+                "inner": "student/kernel.py: Permission denied",
+                "leaving": "student/x.py: links out of the submission; copy the file instead",
+                "turning": "is a link; put the upload itself there",
+            }
+
+
 def test_a_name_that_is_not_utf_8_is_refused_and_can_be_kept(tmp_path: Path) -> None:
     folder = tmp_path / "in"
     for name in (b"caf\xe9.py", b"zoe/1\xff/" + ENTRY.encode()):
@@ -316,12 +344,25 @@ def test_a_card_that_is_no_card_is_a_problem_in_one_line(content: bytes) -> None
 
 
 def test_roster(tmp_path: Path) -> None:
-    path = write(tmp_path / "r.csv", "\ufeffid,name,group,mail\n1,张三,A,x\n2,Zoe\n\n".encode())
-    assert load_roster(path) == {"1": Participant("1", "张三", "A"), "2": Participant("2", "Zoe")}
+    path = write(
+        tmp_path / "r.csv", '\ufeffid,name, group\r\n1,张三,A\r\n2,"Zoe, B",\n,,\n\n'.encode()
+    )
+    assert load_roster(path) == {
+        "1": Participant("1", "张三", "A"),
+        "2": Participant("2", "Zoe, B"),
+    }
+    path.write_text("group,id\nA,1\n")
+    assert load_roster(path) == {"1": Participant("1", "", "A")}
     for text, problem in (
         ("name\nx\n", "r.csv:1: no column id"),
         ("id\na\na\n", "r.csv:3: an id that stands there already"),
         ("id,name\n,Zoe\n", "r.csv:2: no id"),
+        ("id,nme,group\n", "r.csv:1: 'nme' is no column of a roster; use id, name, group alone"),
+        ("id,name,id\n", "r.csv:1: 'id' stands there twice"),
+        ("id,name,group\n\n1,Zoe\n", "r.csv:3: 2 fields for the 3 columns id,name,group"),
+        ("id,name\n1,Zoe,A\n", "r.csv:2: 3 fields for the 2 columns"),
+        ('id,name\n1,"Zoe\n2,Max\n', "r.csv:2: unexpected end of data; look at its quotes"),
+        ('id,name\n1,"Zoe\n2,"Max\n', "r.csv:2: unexpected end of data; look at its quotes"),
     ):
         path.write_text(text)
         with pytest.raises(RosterError, match=problem):

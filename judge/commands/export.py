@@ -8,12 +8,14 @@ from pathlib import Path
 
 import click
 
+from judge.commands.board_options import board_options, boards_with
 from judge.commands.store_option import open_store, store_option
 from judge.commands.usage import WrongUsage, light_usage_errors, say
 from judge.gradebook import gradebook, gradebook_csv, gradebook_jsonl
 from judge.leaderboard import Board, store_boards
 from judge.parquet import write_parquet
 from judge.roster import Participant, load_roster
+from judge.text import plain
 
 _FORMATS = {"csv": gradebook_csv, "jsonl": gradebook_jsonl}
 
@@ -34,7 +36,8 @@ def _instant(context: click.Context, option: click.Parameter, value: str | None)
     type=click.Path(path_type=Path),
     required=True,
     metavar="ROSTER",
-    help="The roster, CSV with the columns id, name and group: a line for each of its people.",
+    help="The roster, CSV with the column id and, where wanted, name and group: a line for each of "
+    "its people.",
 )
 @click.option(
     "--deadline",
@@ -46,15 +49,7 @@ def _instant(context: click.Context, option: click.Parameter, value: str | None)
 @click.option(
     "--count-late", is_flag=True, help="Let late attempts count as all others do; still marked."
 )
-@click.option(
-    "--by", metavar="total|public|hidden|CASE", help="The score. Default: as on the leaderboard."
-)
-@click.option(
-    "--attempt",
-    type=click.Choice(["best", "latest"]),
-    default="best",
-    help="Which of a participant's attempts counts. Default: best.",
-)
+@board_options
 @click.option(
     "--board",
     "number",
@@ -63,7 +58,11 @@ def _instant(context: click.Context, option: click.Parameter, value: str | None)
     help="The board, numbered as by leaderboard. Default: the one that holds people of the roster.",
 )
 @click.option(
-    "--format", "output_format", type=click.Choice(list(_FORMATS)), default="csv", help="csv."
+    "--format",
+    "output_format",
+    type=click.Choice(list(_FORMATS)),
+    default="csv",
+    help="Default: csv.",
 )
 @click.option(
     "--parquet",
@@ -95,7 +94,13 @@ def export_command(
         roster = load_roster(roster_file)
         with open_store(store_file) as store:
             boards = store_boards(store, by, attempt == "latest", None if count_late else deadline)
-    board = _chosen(boards, roster, number)
+    board = _chosen(boards, by, roster, number)
+    if board is None:
+        say("nothing is graded yet")
+    elif not any(row.participant.id in roster for row in board.rows):
+        place = "any board" if number is None else f"board {number}"
+        text = f"nobody of {roster_file} is on {place}; are its ids the uploads' names?"
+        raise WrongUsage(plain(text, 1000))
     if board is not None and not board.official:
         say("timing is not official: host clock of a CPU")
     entries = gradebook(roster, board, deadline)
@@ -107,23 +112,31 @@ def export_command(
 
 
 def _chosen(
-    boards: Sequence[Board], roster: Mapping[str, Participant], number: int | None
+    boards: Sequence[Board],
+    by: str | None,
+    roster: Mapping[str, Participant],
+    number: int | None,
 ) -> Board | None:
     """The board that the caller names, else the only one with people of the roster; None where
     there is no board. Raises WrongUsage."""
+    fitting = boards_with(boards, by)
     if number is not None:
         if number > len(boards):
             raise WrongUsage(f"--board: {number} is not there; the store has {len(boards)}")
+        if boards[number - 1] not in fitting:
+            others = " or ".join(str(board.number) for board in fitting)
+            raise WrongUsage(f"--board: {number} has no {by}; name {others}")
         return boards[number - 1]
-    people = [sum(row.participant.id in roster for row in board.rows) for board in boards]
-    holding = [place for place, count in enumerate(people, start=1) if count]
+    graded = {b.number: [r.participant.id for r in b.rows if r.result is not None] for b in fitting}
+    people = {place: len(roster.keys() & ids) for place, ids in graded.items()}
+    holding = [board for board in fitting if people[board.number]]
     if len(holding) > 1:
-        told = ", ".join(f"{place} has {people[place - 1]}" for place in holding)
+        told = ", ".join(f"{board.number} has {people[board.number]}" for board in holding)
         raise WrongUsage(
             f"{len(holding)} boards, graded under different conditions, hold people of the roster: "
             f"{told}; name one with --board N, newest first, as leaderboard numbers them"
         )
-    place = holding[0] if holding else 1
-    if len(boards) > 1:
-        say(f"{len(boards)} boards of different conditions; this is board {place}'s")
-    return boards[place - 1] if boards else None
+    chosen = next(iter(holding or fitting), None)
+    if chosen is not None and len(boards) > 1:
+        say(f"{len(boards)} boards of different conditions; this is board {chosen.number}'s")
+    return chosen

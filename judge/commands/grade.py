@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -35,16 +36,14 @@ from judge.commands.run_options import (
     say,
     usage_errors,
 )
-from judge.commands.store_option import open_store, store_option
+from judge.commands.store_option import attempts_of, open_store, store_option
 from judge.engines.cluster_file import ClusterError
-from judge.hints import shown, suggestion
 from judge.reference_run import null_submission
 from judge.roster import Participant, load_roster, normal
 from judge.run_log import RunLog, run_log_path
 from judge.sources import Listed, Source, Watched
 from judge.store.schema import StoreError
 from judge.store.store import Store, default_store
-from judge.submission import SubmissionError
 from judge.suites import load_suite
 from judge.text import plain
 from judge.uploads import Place, find_uploads, left_alone
@@ -93,7 +92,7 @@ def _class_options(command: Callable[..., Any]) -> Callable[..., Any]:
     "--roster",
     "roster_file",
     type=click.Path(path_type=Path),
-    help="CSV with the columns id, name and group; id is the upload's name.",
+    help="CSV with the column id, the upload's name, and, where wanted, name and group.",
 )
 @click.option("--fresh", is_flag=True, help="Grade what is unchanged once more.")
 @click.option("--watch", is_flag=True, help="Go on with what arrives, until Ctrl-C.")
@@ -138,12 +137,13 @@ def regrade_command(
 ) -> None:
     """Grade a participant's uploads again, from where they were found last.
 
-    The new results count in place of the old ones, which stay in the store. Exit status: as grade.
+    The new results count in place of the old ones, which stay in the store. Uploads that are not
+    there any more are left out; where none is, that is wrong usage. Exit status: as grade.
     """
     with _interruptible(), ExitStack() as stack:
         with usage_errors():
             prepared = _prepare(stack, must_exist=True, **options)
-            places = _places_of(prepared.store, normal(participant), attempt)
+            places = _places_of(prepared.store, participant, attempt)
         status = _grade(prepared, Listed(places), None, fresh=True, whole=False)
     context.exit(status)
 
@@ -192,21 +192,19 @@ def _prepare(
 
 
 def _places_of(store: Store, participant: str, attempt: str | None) -> list[Place]:
-    """Where a participant's attempts were seen. Raises SubmissionError where there are none."""
-    theirs = [one for one in store.attempts() if one.participant == participant]
-    if not theirs:
-        people = sorted(store.participants())
-        hint = suggestion(participant, people)
-        raise SubmissionError(f"{shown(participant)} is nobody here; {hint}")
-    found = {one.path: Place(Path(one.path), participant, one.label) for one in theirs}
-    if attempt is None:
-        return list(found.values())
-    chosen = [place for place in found.values() if place.label == normal(attempt)]
-    if not chosen:
-        labels = sorted({one.label for one in theirs})
-        hint = suggestion(attempt, labels)
-        raise SubmissionError(f"--attempt: {shown(attempt)} is not there; {hint}")
-    return chosen
+    """Where a participant's attempts were seen, as far as they are there still, which is told.
+
+    Raises StoreError, and WrongUsage where none is.
+    """
+    seen = attempts_of(store, participant, attempt)
+    found = {one.path: Place(Path(one.path), one.participant, one.label) for one in seen}
+    places = [place for place in found.values() if os.path.lexists(place.path)]
+    for path in found.keys() - {str(place.path) for place in places}:
+        gone = f"{normal(participant)}'s upload is not at {path} any more"
+        if not places:
+            raise WrongUsage(plain(f"{gone}; put it back or run grade", 1000))
+        say(plain(f"{gone}; left out", 1000))
+    return places
 
 
 def _grade(

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
+from judge.commands.board_options import board_options, boards_with
 from judge.commands.store_option import open_store, store_option
 from judge.commands.usage import WrongUsage, light_usage_errors, say
 from judge.garbage import uncollected
-from judge.hints import shown, suggestion
-from judge.leaderboard import Board, names_of, store_boards
+from judge.leaderboard import Board, store_boards
 from judge.views.board import boards_csv, boards_json, markdown, print_boards
 
 _FORMATS = {"csv": boards_csv, "json": boards_json, "md": markdown}
@@ -24,17 +24,7 @@ _FORMATS = {"csv": boards_csv, "json": boards_json, "md": markdown}
     default="table",
     help="html: a static site, in the folder that -o names. Default: table.",
 )
-@click.option(
-    "--by",
-    metavar="total|public|hidden|CASE",
-    help="What to rank by. Default: the total, or the first scored suite where there is none.",
-)
-@click.option(
-    "--attempt",
-    type=click.Choice(["best", "latest"]),
-    default="best",
-    help="Which of a participant's attempts counts. Default: best.",
-)
+@board_options
 @click.option(
     "-o",
     "folder",
@@ -73,8 +63,12 @@ def leaderboard_command(
     with uncollected():
         with light_usage_errors(), open_store(store_file) as store:
             boards = store_boards(store, by, latest)
-        _check(boards, by)
-        _show(boards, output_format)
+        chosen = boards_with(boards, by)
+        if not boards:
+            say("nothing is graded yet")
+        if len(chosen) < len(boards):
+            say(f"{len(boards) - len(chosen)} of {len(boards)} boards left out: no {by} there")
+        _show(chosen, output_format)
 
 
 def _show(boards: list[Board], output_format: str) -> None:
@@ -88,15 +82,6 @@ def _show(boards: list[Board], output_format: str) -> None:
     click.echo(_FORMATS[output_format](boards).rstrip("\n"))
 
 
-def _check(boards: list[Board], by: str | None) -> None:
-    """Refuse to rank by what is nowhere; say where nothing is."""
-    known = names_of(boards)
-    if by is not None and boards and by not in known:
-        raise WrongUsage(f"--by: {shown(by)} is not there; {suggestion(by, known)}")
-    if not boards:
-        say("nothing is graded yet")
-
-
 def _write_site(
     store_file: Path | None, folder: Path, by: str | None, latest: bool, private: bool
 ) -> None:
@@ -106,7 +91,7 @@ def _write_site(
     try:
         with light_usage_errors(), open_store(store_file) as store:
             if by is not None:
-                _check(store_boards(store, by, latest), by)
+                boards_with(store_boards(store, by, latest), by)
             written = write_site(store, folder, by, latest, private=private)
     except SiteError as error:
         raise WrongUsage(str(error)) from None

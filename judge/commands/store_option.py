@@ -1,4 +1,4 @@
-"""The option of every command that reads or changes a store."""
+"""The option of every command that reads or changes a store, and the attempts that some name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 
 import click
 
-from judge.store.store import Store, default_store
+from judge.commands.usage import WrongUsage
+from judge.hints import shown, suggestion
+from judge.roster import normal
+from judge.store.store import Attempt, Store, default_store
 
 
 def store_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -24,3 +27,23 @@ def store_option(command: Callable[..., Any]) -> Callable[..., Any]:
 def open_store(path: Path | None, *, must_exist: bool = True) -> Store:
     """The store named, else the default one. Raises StoreError."""
     return Store(path or default_store(), must_exist=must_exist)
+
+
+def attempts_of(store: Store, participant: str, attempt: str | None) -> list[Attempt]:
+    """A participant's attempts, or those alone that bear the label `attempt`.
+
+    Raises StoreError, and WrongUsage where there is no such participant or attempt.
+    """
+    who = normal(participant)
+    people = sorted(store.participants())
+    if who not in people:
+        raise WrongUsage(f"{shown(who)} is nobody here; {suggestion(who, people)}")
+    theirs = [one for one in store.attempts() if one.participant == who]
+    if attempt is None:
+        return theirs
+    labels = sorted({one.label for one in theirs} - {""})
+    if not labels:
+        raise WrongUsage(f"{shown(who)} has a single upload; leave --attempt out")
+    if normal(attempt) not in labels:
+        raise WrongUsage(f"--attempt: {shown(attempt)} is not there; {suggestion(attempt, labels)}")
+    return [one for one in theirs if one.label == normal(attempt)]

@@ -46,8 +46,9 @@ def write_site(
 ) -> Written:
     """Write the site of a store to `folder`, which is replaced as a whole.
 
-    by, latest: as for `make_boards`. private: whether also to write a page for each participant to
-    `private_folder(folder)`. Raises StoreError, and SiteError where a folder cannot be written.
+    by, latest: as for `make_boards`; boards that do not have `by` are left out. private:
+    whether also to write a page for each participant to `private_folder(folder)`. Raises
+    StoreError, and SiteError where a folder cannot be written.
     """
     hand_out = private_folder(folder) if private else None
     for one in (folder, hand_out):
@@ -85,7 +86,8 @@ class _Site:
         self._results = store.briefs()
         self._decisions = standing(store.decisions())
         everything = (self._people, self._attempts, self._results)
-        self.boards = make_boards(*everything, by, latest, self._decisions)
+        boards = make_boards(*everything, by, latest, self._decisions)
+        self.boards = [board for board in boards if by is None or by in board.names]
         self._briefs: dict[int, AnyRecord] = {one.id: one.record for one in self._results}
         self._samples = [self._sample(board) for board in self.boards]
         self._sites = [

@@ -132,14 +132,14 @@ class Store:
         """Note that an attempt is there now.
 
         content: as in Attempt. latest: whether it becomes its participant's latest where it is
-        known already. A name or group that is known stays where `participant` has neither.
+        known already. A name or a group that is known stays where `participant` has none.
         """
         place, card = upload.place, upload.card
         with self._transaction() as connection:
             connection.execute(
                 "INSERT INTO participants VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET "
-                "name = excluded.name, group_name = excluded.group_name"
-                " WHERE excluded.name <> '' OR excluded.group_name <> ''",
+                "name = coalesce(nullif(excluded.name, ''), name),"
+                " group_name = coalesce(nullif(excluded.group_name, ''), group_name)",
                 (participant.id, participant.name, participant.group),
             )
             connection.execute(

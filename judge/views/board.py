@@ -35,7 +35,7 @@ def print_boards(boards: Sequence[Board], console: Console) -> None:
     for number, board in enumerate(boards):
         if number:
             console.print()
-        for line in heading(board, number, len(boards)):
+        for line in heading(board):
             console.print(Text(line, style="bold" if line.startswith("Board") else ""))
         console.file.write(_grid(_columns(board), board.rows) + "\n")
         fitting = max(1, (console.width - _NAME_WIDTH - 2) // (_CASE_WIDTH + 2))
@@ -50,8 +50,8 @@ def print_boards(boards: Sequence[Board], console: Console) -> None:
 def markdown(boards: Sequence[Board]) -> str:
     """Every board as a heading, its conditions and one table."""
     parts = []
-    for number, board in enumerate(boards):
-        title, *conditions = heading(board, number, len(boards))
+    for board in boards:
+        title, *conditions = heading(board)
         columns = [*_columns(board), *_case_columns(board.cases)[1:], ("remark", _said)]
         lines = [f"## {_escaped(title)}", "", *(f"- {_escaped(c)}" for c in conditions), ""]
         lines.append("| " + " | ".join(_escaped(name) for name, _ in columns) + " |")
@@ -82,10 +82,10 @@ def boards_csv(boards: Sequence[Board]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
-    for number, board in enumerate(boards, start=1):
+    for board in boards:
         for row in board.rows:
             who = row.participant
-            cells: list[str] = [str(number), str(row.rank or ""), who.id, row.name, who.group]
+            cells: list[str] = [str(board.number), str(row.rank or ""), who.id, row.name, who.group]
             cells += [_score(row.total, ""), *(_score(row.scores.get(s), "") for s in suites)]
             for case in cases:
                 cells += _three(row.cells.get(case))
@@ -101,10 +101,10 @@ def boards_json(boards: Sequence[Board]) -> str:
     return msgspec.json.format(msgspec.json.encode(boards), indent=2).decode()
 
 
-def heading(board: Board, number: int, total: int) -> list[str]:
+def heading(board: Board) -> list[str]:
     """What a board is of, a line each; that boards are not comparable where there are several."""
-    lines = [f"Board {number + 1} of {total}, ranked by {plain(board.by, 64)}"]
-    if total > 1:
+    lines = [f"Board {board.number} of {board.of}, ranked by {plain(board.by, 64)}"]
+    if board.of > 1:
         lines.append("Boards are graded under different conditions: never compare ranks or scores.")
     if not board.official:
         lines.append("Practice: times are a host clock's, not official.")
