@@ -37,8 +37,8 @@ def normal(name: str) -> str:
 def load_roster(path: Path) -> dict[str, Participant]:
     """Participants by id, from a CSV whose header names id and, where wanted, name and group.
 
-    A participant is a line with as many fields as the header. Raises RosterError, also for any
-    other column: a misspelt one would lose what it holds.
+    A participant is a line with as many fields as the header. Other columns are passed over where
+    those three are there; else one of them may be misspelt. Raises RosterError.
     """
     try:
         content = path.read_bytes()[: _MAX_BYTES + 1]
@@ -74,10 +74,13 @@ def _header(path: Path, line: str) -> list[str]:
     header = _fields(path, 1, line)
     if "id" not in header:
         raise RosterError(f"{path}:1: no column id; the header should be {','.join(_COLUMNS)}")
+    missing = [column for column in _COLUMNS if column not in header]
     for place, column in enumerate(header):
-        if column not in _COLUMNS or column in header[:place]:
-            what = "stands there twice" if column in _COLUMNS else "is no column of a roster"
-            raise RosterError(f"{path}:1: {shown(column)} {what}; use {', '.join(_COLUMNS)} alone")
+        if column in _COLUMNS and column in header[:place]:
+            raise RosterError(f"{path}:1: {shown(column)} stands there twice; leave one out")
+        if column not in _COLUMNS and missing:
+            what = f"is no column of a roster, and there is no {missing[0]}"
+            raise RosterError(f"{path}:1: {shown(column)} {what}; is it misspelt?")
     return header
 
 

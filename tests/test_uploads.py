@@ -353,11 +353,13 @@ def test_roster(tmp_path: Path) -> None:
     }
     path.write_text("group,id\nA,1\n")
     assert load_roster(path) == {"1": Participant("1", "", "A")}
+    path.write_text("id,mail,group,name,\n1,z@x,A,Zoe,\n")
+    assert load_roster(path) == {"1": Participant("1", "Zoe", "A")}
     for text, problem in (
         ("name\nx\n", "r.csv:1: no column id"),
         ("id\na\na\n", "r.csv:3: an id that stands there already"),
         ("id,name\n,Zoe\n", "r.csv:2: no id"),
-        ("id,nme,group\n", "r.csv:1: 'nme' is no column of a roster; use id, name, group alone"),
+        ("id,nme,group\n", "r.csv:1: 'nme' is no column of a roster, and there is no name"),
         ("id,name,id\n", "r.csv:1: 'id' stands there twice"),
         ("id,name,group\n\n1,Zoe\n", "r.csv:3: 2 fields for the 3 columns id,name,group"),
         ("id,name\n1,Zoe,A\n", "r.csv:2: 3 fields for the 2 columns"),
