@@ -123,7 +123,7 @@ def test_table_says_scores_and_what_they_rest_on() -> None:
     for part in (
         "public: 85.38 (mean of 4 of 4 timed cases, weight 0.6)",
         "correctness: 3 of 3 cases ran, 3 passed",
-        "no total: the suites of this run (public) weigh 0.6 of 1",
+        "no total: public alone weighs 0.6, not 1",
         "Gate passed",
         "Baseline checkpoints: h800-mig-1g.10gb",
         "NVIDIA H200, 132 SMs",
