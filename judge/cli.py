@@ -123,13 +123,7 @@ def main(
         say(f"not installed, so not timed: {', '.join(missing)}")
     record = _run(replace(plan, benchmarks=benchmarks))
     shown = participant_view(record) if view == "participant" else record
-    try:
-        _show(shown, output_format, benchmarks=benchmarks)
-        sys.stdout.flush()
-    except BrokenPipeError:  # click ends quietly where the reader has seen enough
-        raise
-    except OSError as error:
-        raise click.ClickException(f"standard output: {error.strerror}") from None
+    _show(shown, output_format, benchmarks=benchmarks)
     context.exit(_exit_status(record, output_format))
 
 

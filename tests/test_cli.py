@@ -118,6 +118,7 @@ def test_last_step_of_csoj_exits_with_0_whatever_the_verdict(tmp_path: Path) -> 
         (("--baseline", "live"), "public implementations need a CUDA device"),
         (("calibrate", "--device", "cpu"), "calibrate: public implementations need a CUDA device"),
         (("check", "submissions/starter", "--store", "/proc/s"), "/proc/s: unable to open"),
+        (("check", "submissions/starter", "--store", "/no_such/s"), "/no_such: no such folder"),
         (("--baseline", "no_such_file.yaml"), "no_such_file.yaml: "),
         (("--repetitions", "0"), "--repetitions"),
         (("--warmup", "-1"), "--warmup"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from judge.store.schema import StoreError
 from judge.store.store import Store, default_store
 
 
@@ -22,5 +23,16 @@ def store_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def open_store(path: Path | None, *, must_exist: bool = True) -> Store:
-    """The store named, else the default one. Raises StoreError."""
-    return Store(path or default_store(), must_exist=must_exist)
+    """The store named, else the default one, whose folder is the judge's own. Raises StoreError."""
+    if path is None:
+        path = default_store()
+        if not must_exist:
+            _make_folder(path)
+    return Store(path, must_exist=must_exist)
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}; name another file with --store") from None
