@@ -169,7 +169,8 @@ def _show(record: Record, output_format: str, *, benchmarks: bool) -> None:
             say("timing is not official: host clock of a CPU")
         for result in record.results:
             if result.verdict is not Verdict.PASS:
-                say(f"{result.case.name}: {result.verdict}: {result.detail}")
+                detail = f": {result.detail}" if result.detail else ""
+                say(f"{result.case.name}: {result.verdict}{detail}")
 
 
 def _exit_status(record: Record, output_format: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -51,7 +52,11 @@ from judge.verdict import Verdict
     default=2,
     help="Kernel launches (ncu) or calls (nsys, torch) to profile. Default: 2.",
 )
-@click.option("--kernel", metavar="REGEX", help="ncu: only kernels whose name matches.")
+@click.option(
+    "--kernel",
+    metavar="REGEX",
+    help="With ncu alone: only kernels whose name matches.",
+)
 @click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
@@ -101,7 +106,10 @@ def profile(
         submission = find_submission(path)
         torch_device = choose_device(device)
         chosen = choose_tool(tool, torch_device.type == "cuda")
+        if kernel is not None and chosen != "ncu":
+            raise WrongUsage(f"--kernel: {chosen} takes every kernel; leave it out, or use ncu")
         contained = choose_sandbox(sandbox, followed_by_profiler=chosen != "torch")
+        _make_folder(output)
     if tool is None:
         say(f"profiling with {chosen}")
     if contained.note:
@@ -109,7 +117,6 @@ def profile(
     stem = output / re.sub(r"[^\w-]", "_", f"{submission.name}-{case.name}-{chosen}")
     report = ProfileReport(chosen, submission.name, case.name, "", launches)
     try:
-        output.mkdir(parents=True, exist_ok=True)
         if chosen == "torch":
             result, report = _with_torch(
                 submission, suite, case, torch_device, seed, contained, report
@@ -127,6 +134,18 @@ def profile(
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     _show(report, output_format)
+
+
+def _make_folder(output: Path) -> None:
+    problem = ""
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        if not os.access(output, os.W_OK | os.X_OK, effective_ids=True):
+            problem = os.strerror(errno.EACCES)
+    except OSError as error:
+        problem = error.strerror
+    if problem:
+        raise WrongUsage(f"{output}: {problem}; name another folder (--output)")
 
 
 def _with_command(

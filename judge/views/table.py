@@ -172,8 +172,8 @@ def _failures(results: Sequence[CaseResult]) -> list[tuple[str, Text]]:
             cases[0],
             Text.assemble(
                 _verdict(verdict),
-                f" and {len(cases) - 1} more: " if len(cases) > 1 else ": ",
-                detail,
+                f" and {len(cases) - 1} more" if len(cases) > 1 else "",
+                f": {detail}" if detail else "",
             ),
         )
         for (verdict, detail), cases in names.items()
