@@ -343,6 +343,9 @@ def test_wrong_usage(tmp_path: Path) -> None:
         assert result.exit_code == 2
         assert message in result.stderr
         assert len(result.stderr.strip().splitlines()) == 1
+    result = judge("grade", str(tmp_path / "roster.csv"), "--device", "cpu", "--suite", "smoke")
+    assert result.exit_code == 2
+    assert "roster.csv: a file that is no upload; give the folder of all uploads" in result.stderr
     (tmp_path / "empty").mkdir()
     result = judge("grade", str(tmp_path / "empty"), "--device", "cpu", "--suite", "smoke")
     assert result.exit_code == 2

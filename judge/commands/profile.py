@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -36,6 +37,7 @@ from judge.submission import Submission, find_submission
 from judge.suites import load_suites, select_cases
 from judge.threads import available_cores
 from judge.verdict import Verdict
+from judge.views.printing import print_for_people
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -133,7 +135,7 @@ def profile(
         raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    _show(report, output_format)
+    _show(report, output_format, contained.note)
 
 
 def _make_folder(output: Path) -> None:
@@ -240,13 +242,15 @@ def _torch_notes(on_cuda: bool, times: list[TimeRow]) -> list[str]:
     return []
 
 
-def _show(report: ProfileReport, output_format: str) -> None:
+def _show(report: ProfileReport, output_format: str, said: str) -> None:
+    """said: the note that was on standard error before the run."""
     if output_format == "table":
-        print_report(report, Console())
+        print_for_people(partial(print_report, report))
         return
     click.echo(to_json(report) if output_format == "json" else to_csv(report).rstrip("\n"))
     for note in report.notes:
-        say(note)
+        if note != said:
+            say(note)
 
 
 def _chosen_case(cases_file: Path | None, name: str) -> tuple[str, Case]:
