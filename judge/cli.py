@@ -38,7 +38,7 @@ from judge.implementations import missing_packages
 from judge.progress import TerminalProgress
 from judge.record import Record, to_json
 from judge.submission import find_submission
-from judge.suites import load_suites, select_cases
+from judge.suites import load_suites, public_first, select_cases
 from judge.text import plain
 from judge.verdict import Verdict
 from judge.views.benchmarks import benchmark_csv, print_benchmarks, print_prediction
@@ -145,10 +145,12 @@ def main(
             f"--reference-benchmarks: {output_format} shows none; use --output-format table, csv "
             "or json"
         )
+    if list_cases and output_format != "table":
+        raise WrongUsage("--list-cases is a table; leave --output-format out")
     with usage_errors():
         files = [cases_file] if cases_file else case_files()
         if list_cases:
-            known = load_suites(files)
+            known = public_first(load_suites(files))
             known = visible_suites(known) if view == "participant" else known
             chosen = select_cases(known, suite_names, case_names)
             cases = [(suite.name, case) for suite, case in chosen]

@@ -90,13 +90,11 @@ def score_run(
     total, total_reason = _total(scored)
     if total is not None and gate == "failed":
         total = 0.0
-    reasons = [total_reason]
-    if any(suite.weight is not None for suite in suites):  # else nothing could make it count
-        reasons.append(gate_reason)
-        if rules is not Rules.OK:
-            reasons.append(f"the submission breaks a rule: {rules}")
-        if not official:
-            reasons.append("timing is not official (host clock)")
+    reasons = [total_reason, gate_reason]
+    if rules is not Rules.OK:
+        reasons.append(f"the submission breaks a rule: {rules}")
+    if not official:
+        reasons.append("timing is not official (host clock)")
     why_not = "; ".join(reason for reason in reasons if reason)
     return Score(suites=scored, total=total, graded=not why_not, why_not=why_not, gate=gate)
 

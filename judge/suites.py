@@ -26,9 +26,6 @@ MAX_CHAIN_TOKENS = 2**25  # 8 GiB of values in bfloat16, 64 times the largest pu
 # Far below where exp(raw_g) is 0; a chunk's prefix sum stays exact enough in float32.
 MIN_GATE = -1000.0
 
-_NAMED_FIRST = "public"
-"""The suite whose cases a hint begins with."""
-
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _VERSION = re.compile(r"\d{1,9}(\.\w{1,20}){1,9}", re.ASCII)
 
@@ -62,10 +59,7 @@ def select_cases(
     for a name that no suite or case has.
     """
     every_suite = [suite.name for suite in suites]
-    named = sorted(
-        suites, key=lambda suite: (suite.name != _NAMED_FIRST, suite.name == HIDDEN_SUITE)
-    )
-    every_case = [case.name for suite in named for case in suite.cases]
+    every_case = [case.name for suite in public_first(suites) for case in suite.cases]
     for option, asked, known in (
         ("--suite", suite_names, every_suite),
         ("--case", case_names, every_case),
@@ -81,6 +75,11 @@ def select_cases(
         for case in _in_order(suite)
         if everything or suite.name in suite_names or case.name in case_names
     ]
+
+
+def public_first(suites: Iterable[Suite]) -> list[Suite]:
+    """The suites in the order of interest to a reader: public first, hidden last."""
+    return sorted(suites, key=lambda suite: (suite.name != "public", suite.name == HIDDEN_SUITE))
 
 
 def _in_order(suite: Suite) -> Sequence[Case]:

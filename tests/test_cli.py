@@ -161,9 +161,12 @@ def test_cases_are_listed_with_their_sizes_and_gates(tmp_path: Path) -> None:
     assert ["public", "deep_gva_state", "1", "16384", "8", "32", "random_decay", "yes"] in rows
     assert ["public", "parallel_gva", "1", "2048", "4", "16", "mixed", "no"] in rows
     assert rows[-1][:2] == ["hidden", "single_chain_mixed"]
-    whole = judge("--list-cases").stdout
-    for suite in ("public", "hidden", "correctness", "smoke"):
-        assert f"\n{suite} " in whole
+    rows = [line.split() for line in judge("--list-cases").stdout.splitlines()[2:]]
+    suites = list(dict.fromkeys(row[0] for row in rows))
+    assert suites == ["public", "correctness", "smoke", "hidden"]
+    form = judge("--list-cases", "--output-format", "csv")
+    assert form.exit_code == 2
+    assert "--list-cases is a table; leave --output-format out" in form.stderr
 
 
 def test_participants_are_listed_no_hidden_case() -> None:

@@ -135,6 +135,15 @@ def test_table_says_scores_and_what_they_rest_on() -> None:
     assert "not official" not in text
 
 
+def test_why_there_is_no_total_is_said_without_what_other_lines_say() -> None:
+    case = make_case("one")
+    smoke = make_suite("smoke", [case], None)
+    record = make_record([smoke], [make_result("smoke", case, median_ms=1.0)], official=False)
+    assert len(record.score.why_not.split("; ")) == 3  # the gate, and the host clock
+    (line,) = (x for x in render(record, 200).splitlines() if x.startswith("Total"))
+    assert words(line) == "Total no total: smoke earns no score"
+
+
 def test_host_clock_is_not_official() -> None:
     case = make_case("one")
     record = make_record([make_suite("public", [case], 1.0)], [], official=False)

@@ -18,7 +18,8 @@ def store_option(command: Callable[..., Any]) -> Callable[..., Any]:
         "--store",
         "store_file",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="The file that keeps results. Default: store.sqlite in the judge's own folder.",
+        help="The file that keeps results. Default: store.sqlite in $GDN_JUDGE_CACHE, else in "
+        "~/.cache/gdn-judge; a lab should name one outside a cache.",
     )(command)
 
 
