@@ -187,6 +187,18 @@ def test_participants_are_listed_no_hidden_case() -> None:
         assert result.stdout == ""
 
 
+def test_a_hidden_failure_ends_at_its_verdict_for_participants(tmp_path: Path) -> None:
+    file = tmp_path / "hidden.yaml"
+    file.write_text(VERDICT_CASES.read_text().replace("suite: verdicts", "suite: hidden"))
+    path = write_submission(tmp_path / "s", "raise ValueError('boom')\n")
+    words = ("--cases", file, "--submission", path, "--output-format", "csv", "--baseline", "none")
+    lines = judge(*words, "--protocol", "lab", "--view", "participant").stderr.splitlines()
+    assert [line for line in lines if line.startswith("h")] == [
+        "h1: IMPORT_ERROR",
+        "h2: IMPORT_ERROR",
+    ]
+
+
 def test_piped_tables_are_whole_and_say_once_what_is_not_sandboxed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

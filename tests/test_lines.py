@@ -8,8 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from judge.card import Card
+from judge.cli import main
 from judge.home import CACHE_VARIABLE
 from judge.roster import Participant
 from judge.store.store import Store
@@ -87,3 +89,10 @@ def test_what_an_encoding_lacks_is_written_out(store: Path, form: str, encoding:
     assert done.returncode == 0
     assert done.stderr == b""
     assert b"\\u5f20\\u4e09" in done.stdout
+
+
+def test_a_board_s_conditions_are_a_line_each(store: Path) -> None:
+    words = ["leaderboard", "--store", str(store)]
+    lines = CliRunner(env={"COLUMNS": "40"}).invoke(main, words).stdout.splitlines()
+    (protocol,) = (line for line in lines if line.startswith("protocol: "))
+    assert protocol.endswith("sandbox bubblewrap")
