@@ -111,6 +111,8 @@ def changed_versions(
 
 
 def _read(file: YamlFile) -> CheckpointFile:
+    if isinstance(file.root, yaml.MappingNode) and "suite" in [k.value for k, _ in file.root.value]:
+        raise file.fail(None, "", "a suite file, not a checkpoint file (cases/checkpoints/)")
     keys = file.mapping(file.root, "", FILE_KEYS, REQUIRED_KEYS)
     node = keys["cases"]
     if not isinstance(node, yaml.SequenceNode) or not node.value:

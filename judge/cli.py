@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +38,15 @@ from judge.implementations import missing_packages
 from judge.progress import TerminalProgress
 from judge.record import Record, to_json
 from judge.submission import find_submission
+from judge.suites import load_suites, public_first, select_cases
+from judge.text import plain
 from judge.verdict import Verdict
 from judge.views.benchmarks import benchmark_csv, print_benchmarks, print_prediction
+from judge.views.case_list import print_cases
 from judge.views.csv_rows import full_csv, lab_csv
 from judge.views.other_judges import csoj_json, gradescope_json
-from judge.views.participant import participant_view
+from judge.views.participant import participant_view, visible_suites
+from judge.views.printing import print_for_people
 from judge.views.table import print_table
 
 STARTER = ROOT / "submissions" / "starter"
@@ -50,7 +55,26 @@ _OTHER_JUDGES = {"csoj": csoj_json, "gradescope": gradescope_json}
 _WITH_BENCHMARKS = ("table", "csv", "json")
 
 
-@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+class _Judge(click.Group):
+    """The command line, which knows a path in a command's place for what it is."""
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(context, args)
+        except click.UsageError:
+            if not Path(args[0]).exists():
+                raise
+        path = plain(args[0])
+        raise WrongUsage(f"{path} is no command; a submission is named with --submission {path}")
+
+
+@click.group(
+    cls=_Judge,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="gdn-judge")
 @click.option("--case", "case_names", multiple=True, metavar="NAME", help="A case; repeatable.")
 @click.option(
@@ -89,6 +113,12 @@ _WITH_BENCHMARKS = ("table", "csv", "json")
     help="Also time the public implementations that are installed, whole forward, in turns; with "
     "--output-format table, csv or json.",
 )
+@click.option(
+    "--list-cases",
+    is_flag=True,
+    help="List the cases that --suite, --case and --cases name, all of them by default, and grade "
+    "nothing; with --view participant no hidden ones.",
+)
 @run_options
 @click.pass_context
 def main(
@@ -100,6 +130,7 @@ def main(
     output_format: str,
     view: str,
     benchmarks: bool,
+    list_cases: bool,
     **options: Any,
 ) -> None:
     """Grade a Gated DeltaNet prefill submission: is it right, how fast is it, what does it score.
@@ -114,8 +145,17 @@ def main(
             f"--reference-benchmarks: {output_format} shows none; use --output-format table, csv "
             "or json"
         )
+    if list_cases and output_format != "table":
+        raise WrongUsage("--list-cases is a table; leave --output-format out")
     with usage_errors():
         files = [cases_file] if cases_file else case_files()
+        if list_cases:
+            known = public_first(load_suites(files))
+            known = visible_suites(known) if view == "participant" else known
+            chosen = select_cases(known, suite_names, case_names)
+            cases = [(suite.name, case) for suite, case in chosen]
+            print_for_people(partial(print_cases, cases))
+            return
         default = () if cases_file else (DEFAULT_SUITE,)
         suites, cases = choose_cases(files, suite_names, case_names, default)
         plan = make_plan(RunOptions(**options), find_submission(submission), suites, cases)
@@ -123,13 +163,7 @@ def main(
         say(f"not installed, so not timed: {', '.join(missing)}")
     record = _run(replace(plan, benchmarks=benchmarks))
     shown = participant_view(record) if view == "participant" else record
-    try:
-        _show(shown, output_format, benchmarks=benchmarks)
-        sys.stdout.flush()
-    except BrokenPipeError:  # click ends quietly where the reader has seen enough
-        raise
-    except OSError as error:
-        raise click.ClickException(f"standard output: {error.strerror}") from None
+    _show(shown, output_format, plan.child.sandbox.note, benchmarks=benchmarks)
     context.exit(_exit_status(record, output_format))
 
 
@@ -151,13 +185,14 @@ def _run(plan: Plan) -> Record:
         progress.close()
 
 
-def _show(record: Record, output_format: str, *, benchmarks: bool) -> None:
+def _show(record: Record, output_format: str, said: str, *, benchmarks: bool) -> None:
+    """said: the note that was on standard error before the run."""
     if output_format == "table":
-        print_table(record, Console())
+        print_for_people(partial(print_table, record))
         if record.prediction is not None:
-            print_prediction(record.prediction, Console())
+            print_for_people(partial(print_prediction, record.prediction))
         if benchmarks:
-            print_benchmarks(record, Console())
+            print_for_people(partial(print_benchmarks, record))
     elif output_format == "json":
         click.echo(to_json(record))
     elif output_format in _OTHER_JUDGES:
@@ -170,12 +205,14 @@ def _show(record: Record, output_format: str, *, benchmarks: bool) -> None:
         say(f"interrupted: {len(record.results)} finished cases are reported")
     if output_format in ("csv", "csv-full"):
         for note in record.notes:
-            say(note)
+            if note != said:
+                say(note)
         if not record.protocol.official:
             say("timing is not official: host clock of a CPU")
         for result in record.results:
             if result.verdict is not Verdict.PASS:
-                say(f"{result.case.name}: {result.verdict}: {result.detail}")
+                detail = f": {result.detail}" if result.detail else ""
+                say(f"{result.case.name}: {result.verdict}{detail}")
 
 
 def _exit_status(record: Record, output_format: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from judge.case import Case, Suite
 from judge.record import Baseline, CaseResult, Score, SuiteScore, Timing
@@ -99,6 +99,20 @@ def score_run(
     return Score(suites=scored, total=total, graded=not why_not, why_not=why_not, gate=gate)
 
 
+def weights_problem(weights: Mapping[str, float | None]) -> str:
+    """One line: why suites of these weights, by name, earn no total; empty where they do."""
+    weighted = {name: weight for name, weight in weights.items() if weight is not None}
+    if not weighted:
+        verb = "earns" if len(weights) == 1 else "earn"
+        return f"{' and '.join(weights) or 'nothing'} {verb} no score"
+    total = math.fsum(weighted.values())
+    if math.isclose(total, 1.0, abs_tol=1e-9):
+        return ""
+    if len(weighted) == 1:
+        return f"{next(iter(weighted))} alone weighs {total:g}, not 1"
+    return f"the weights of {' and '.join(weighted)} add up to {total:g}, not 1"
+
+
 def _suite_score(suite: Suite, finished: Sequence[CaseResult]) -> SuiteScore:
     """One suite's mean; a suite without timed cases counts all its cases and has no score."""
     timed = {case.name for case in suite.cases if case.timed}
@@ -141,13 +155,11 @@ def _gate(
 def _total(scored: Sequence[SuiteScore]) -> tuple[float | None, str]:
     """The weighted mean, or None and the reason why there is none."""
     weighted = [s for s in scored if s.weight is not None]
-    weights = math.fsum(s.weight for s in weighted if s.weight is not None)
     for s in weighted:
         if not s.complete:
             return None, f"no total: {s.suite} ran {s.cases_run} of {s.cases_total} timed cases"
-    if not math.isclose(weights, 1.0, abs_tol=1e-9):
-        names = ", ".join(s.suite for s in weighted) or "none with a weight"
-        return None, f"no total: the suites of this run ({names}) weigh {weights:g} of 1"
+    if problem := weights_problem({s.suite: s.weight for s in scored}):
+        return None, f"no total: {problem}"
     total = 0.0
     for s in weighted:
         if s.score is None or s.weight is None:

@@ -193,7 +193,7 @@ class _Parking:
 def check_budget(device: torch.device, sms: int) -> None:
     """Try a budget in this process. Raises BudgetError where device, driver or torch cannot."""
     if device.type != "cuda":
-        raise BudgetError(f"--sms {sms}: needs a CUDA device")
+        raise BudgetError(f"--sms {sms}: needs a CUDA device; leave it out on a CPU")
     total = torch.cuda.get_device_properties(device).multi_processor_count
     if sms > total:
         raise BudgetError(f"--sms {sms}: this device has {total} SMs")

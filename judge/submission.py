@@ -6,8 +6,12 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+
+from judge.hints import suggestion
 
 ENTRY = "tilelang_fwd.py"
 STUDENT_FOLDER = "student"
@@ -76,12 +80,26 @@ def _found(path: Path) -> Submission:
             return _snapshot(folder.resolve(), path)
     if not path.exists():
         raise SubmissionError(f"{path}: no such file or folder")
-    if path.is_dir():
-        next(path.iterdir(), None)  # raises where the folder may not be listed
+    if not path.is_dir():
+        raise SubmissionError(f"{path}: neither a file nor a folder; give a folder with {ENTRY}")
+    below = _submissions_below(path)
+    hint = "add the file that exports gdn_prefill_forward"
+    if below:
+        hint = f"below it, {suggestion('', below)}"
+    what = "a folder that " if path.suffix == ".py" else ""
     raise SubmissionError(
-        f"{path}: holds neither {ENTRY} nor {STUDENT_FOLDER}/{ENTRY}; add the file that exports "
-        "gdn_prefill_forward"
+        f"{path}: {what}holds neither {ENTRY} nor {STUDENT_FOLDER}/{ENTRY}; {hint}"
     )
+
+
+def _submissions_below(folder: Path) -> list[str]:
+    """Folders right in this one that could be graded. Raises OSError where it cannot be listed."""
+    found = []
+    for one in islice(folder.iterdir(), MAX_FILES):
+        with suppress(OSError):  # one that may not be looked into
+            if file_is_there(one / ENTRY) or file_is_there(one / STUDENT_FOLDER / ENTRY):
+                found.append(one.name)
+    return sorted(found)
 
 
 def _snapshot(folder: Path, given: Path) -> Submission:

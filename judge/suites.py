@@ -59,7 +59,7 @@ def select_cases(
     for a name that no suite or case has.
     """
     every_suite = [suite.name for suite in suites]
-    every_case = [case.name for suite in suites for case in suite.cases]
+    every_case = [case.name for suite in public_first(suites) for case in suite.cases]
     for option, asked, known in (
         ("--suite", suite_names, every_suite),
         ("--case", case_names, every_case),
@@ -75,6 +75,11 @@ def select_cases(
         for case in _in_order(suite)
         if everything or suite.name in suite_names or case.name in case_names
     ]
+
+
+def public_first(suites: Iterable[Suite]) -> list[Suite]:
+    """The suites in the order of interest to a reader: public first, hidden last."""
+    return sorted(suites, key=lambda suite: (suite.name != "public", suite.name == HIDDEN_SUITE))
 
 
 def _in_order(suite: Suite) -> Sequence[Case]:

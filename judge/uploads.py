@@ -74,6 +74,11 @@ def find_uploads(folder: Path) -> list[Place]:
     try:
         if _has_its_form(folder):
             return [Place(folder, normal(_stem(folder.resolve())), "")]
+        if file_is_there(folder):
+            raise SubmissionError(
+                f"{folder}: a file that is no upload; give the folder of all uploads, or an upload "
+                "(.py, .zip, .tar.gz); run.py --submission grades one without a store"
+            )
         places = [place for entry in _entries(folder) for place in _places(entry)]
     except OSError as error:
         raise SubmissionError(f"{folder}: {error.strerror}") from None

@@ -155,7 +155,7 @@ class YamlFile:
             line = text.count("\n", 0, error.position) + 1
             raise self.fail(line, "", f"is not valid YAML: {error.reason}") from error
         if root is None:
-            raise self.fail(1, "", "is empty")
+            raise self.fail(1, "", "is empty; write its keys, or give another file")
         return root
 
 

@@ -358,6 +358,8 @@ def test_command_line(tmp_path: Path) -> None:
     table = CliRunner().invoke(main, common)
     assert table.exit_code == 1
     assert "a call launched no TileLang kernel" in table.stdout
+    (verdict,) = (line for line in table.stdout.splitlines() if line.startswith("Verdict"))
+    assert " ".join(verdict.split()) == "Verdict failed: no TileLang kernel 1 of 1 cases fine"
     wrong = CliRunner().invoke(main, ["check", str(tmp_path / "none")])
     assert wrong.exit_code == 2
     assert "no such file or folder" in wrong.stderr

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -118,7 +119,14 @@ def test_last_step_of_csoj_exits_with_0_whatever_the_verdict(tmp_path: Path) -> 
         (("--baseline", "live"), "public implementations need a CUDA device"),
         (("calibrate", "--device", "cpu"), "calibrate: public implementations need a CUDA device"),
         (("check", "submissions/starter", "--store", "/proc/s"), "/proc/s: unable to open"),
+        (("check", "submissions/starter", "--store", "/no_such/s"), "/no_such: no such folder"),
         (("--baseline", "no_such_file.yaml"), "no_such_file.yaml: "),
+        (("--baseline", "cases/public.yaml"), "cases/public.yaml: a suite file, not a checkpoint"),
+        (("--sms", "4"), "--sms 4: needs a CUDA device; leave it out on a CPU"),
+        (("check", "no_such_folder"), "no_such_folder: no such file or folder"),
+        (("profile", "no_such_folder", "--case", "chain_equal"), "no such file or folder"),
+        (("--case", "nope"), "use one of short_tail_state, chain_equal, "),
+        (("submissions/starter",), "a submission is named with --submission submissions/starter"),
         (("--repetitions", "0"), "--repetitions"),
         (("--warmup", "-1"), "--warmup"),
         (("--timeout", "0"), "--timeout"),
@@ -141,6 +149,71 @@ def test_wrong_usage_is_status_2_with_a_line_that_says_what_to_change(
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stdout == ""
+
+
+def test_cases_are_listed_with_their_sizes_and_gates(tmp_path: Path) -> None:
+    result = judge("--list-cases", "--suite", "public", "--case", "single_chain_mixed")
+    assert result.exit_code == 0
+    rows = [line.split() for line in result.stdout.splitlines()]
+    assert rows[0] == ["suite", "case", "B", "T", "Hq", "Hv", "gate", "state"]
+    assert len(rows) == 2 + 8 + 1
+    # docs/lab.md: B, T, Hq, Hv
+    assert ["public", "deep_gva_state", "1", "16384", "8", "32", "random_decay", "yes"] in rows
+    assert ["public", "parallel_gva", "1", "2048", "4", "16", "mixed", "no"] in rows
+    assert rows[-1][:2] == ["hidden", "single_chain_mixed"]
+    rows = [line.split() for line in judge("--list-cases").stdout.splitlines()[2:]]
+    suites = list(dict.fromkeys(row[0] for row in rows))
+    assert suites == ["public", "correctness", "smoke", "hidden"]
+    form = judge("--list-cases", "--output-format", "csv")
+    assert form.exit_code == 2
+    assert "--list-cases is a table; leave --output-format out" in form.stderr
+
+
+def test_participants_are_listed_no_hidden_case() -> None:
+    known = judge("--list-cases", "--view", "participant")
+    assert known.exit_code == 0
+    assert "\npublic " in known.stdout
+    assert "hidden" not in known.stdout
+    for asked in (
+        ("--suite", "hidden"),
+        ("--case", "many_short_state"),
+        ("--case", "many_short_stat"),
+    ):
+        result = judge("--list-cases", "--view", "participant", *asked)
+        assert result.exit_code == 2
+        assert "is not there" in result.stderr
+        named = re.findall(r"\w+", result.stderr.partition(" is not there")[2])
+        assert "many_short_state" not in named
+        assert result.stdout == ""
+
+
+def test_a_hidden_failure_ends_at_its_verdict_for_participants(tmp_path: Path) -> None:
+    file = tmp_path / "hidden.yaml"
+    file.write_text(VERDICT_CASES.read_text().replace("suite: verdicts", "suite: hidden"))
+    path = write_submission(tmp_path / "s", "raise ValueError('boom')\n")
+    words = ("--cases", file, "--submission", path, "--output-format", "csv", "--baseline", "none")
+    lines = judge(*words, "--protocol", "lab", "--view", "participant").stderr.splitlines()
+    assert [line for line in lines if line.startswith("h")] == [
+        "h1: IMPORT_ERROR",
+        "h2: IMPORT_ERROR",
+    ]
+
+
+def test_piped_tables_are_whole_and_say_once_what_is_not_sandboxed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    cache = tmp_path / ("long_name_" * 9)
+    monkeypatch.setenv(CACHE_VARIABLE, str(cache))
+    short = ("--cases", VERDICT_CASES, "--case", "first", "--sandbox", "off", "--baseline", "none")
+    table = judge(*short, "--protocol", "lab")
+    lines = table.stdout.splitlines()
+    (log,) = (line for line in lines if line.startswith("Log "))
+    assert Path(log.split()[1]).is_file()
+    assert Path(log.split()[1]).is_relative_to(cache)
+    assert all(line == line.rstrip() for line in lines)
+    told = judge(*short, "--protocol", "lab", "--output-format", "csv").stderr
+    assert told.count("not sandboxed by bubblewrap") == 1
 
 
 def test_wrong_case_file_names_file_line_and_field(tmp_path: Path) -> None:

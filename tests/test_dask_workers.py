@@ -159,6 +159,38 @@ def test_wrong_schedulers_are_one_line(tmp_path: Path, monkeypatch: pytest.Monke
     assert said.startswith("Error: the scheduler tcp://127.0.0.1:9 cannot be used: ")
 
 
+def test_tls_without_certificates_says_where_they_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed: .[cluster]")
+    dask = pytest.importorskip("dask")
+
+    def connected(*values: object, **options: object) -> None:
+        raise AssertionError("a client that cannot connect takes half a minute to end")
+
+    monkeypatch.setattr(distributed, "Client", connected)
+    words = ("--engine", "dask", "--scheduler", "tls://127.0.0.1:9")
+    with dask.config.set({"distributed.comm.tls.ca-file": None}):
+        said = refusal(tmp_path, *words)
+    assert "no certificates are named; set distributed.comm.tls (docs/cluster.md)" in said
+    none = str(tmp_path / "none.pem")
+    named = {"ca-file": none, "client.cert": none, "client.key": none}
+    with dask.config.set({f"distributed.comm.tls.{key}": path for key, path in named.items()}):
+        said = refusal(tmp_path, *words)
+    assert "a file that distributed.comm.tls names cannot be read: No such file" in said
+
+
+def test_slurm_without_its_commands_says_where_to_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("dask_jobqueue", reason="dask-jobqueue is not installed: .[cluster]")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    file = tmp_path / "cluster.yaml"
+    file.write_text("slurm: {cores: 8, memory: 1GB}\n")
+    said = refusal(tmp_path, "--engine", "dask", "--scheduler", str(file))
+    assert said.endswith("; run it where jobs are submitted, or leave --scheduler out")
+
+
 def test_without_the_extra_one_line_says_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
 from judge.caches import TARGET_VARIABLES
@@ -303,12 +304,37 @@ def test_what_is_unchanged_is_passed_over_unless_asked(tmp_path: Path) -> None:
     assert boards[0]["rows"][0]["tries"] == 3
 
 
+@pytest.mark.parametrize(
+    ("weight", "told"),
+    [
+        ("weight: 0.4", ""),
+        ("weight: 0.5", "the weights of public and hidden add up to 1.1, not 1"),
+        ("", "public alone weighs 0.6, not 1"),
+    ],
+)
+def test_weights_that_earn_no_total_are_told_before_anything_is_graded(
+    tmp_path: Path, weight: str, told: str
+) -> None:
+    prepare(tmp_path)
+    (tmp_path / "suite.yaml").write_text(SUITE.replace("small", "public\nweight: 0.6"))
+    hidden = tmp_path / "hidden.yaml"
+    hidden.write_text(SUITE.replace("small", f"hidden\n{weight}").replace("timed", "secret"))
+    (tmp_path / "in" / "no_submission").mkdir()
+    done = judge(*arguments(tmp_path, "--hidden", str(hidden), "--baseline", "none"))
+    assert done.exit_code == 0
+    lines = [line for line in done.stderr.splitlines() if "total" in line]
+    assert lines == ([f"no submission gets a total: {told}"] if told else [])
+
+
 def test_wrong_usage(tmp_path: Path) -> None:
     prepare(tmp_path)
+    hidden = tmp_path / "hidden.yaml"
+    hidden.write_text(SUITE.replace("small", "hidden").replace("timed", "secret"))
     (tmp_path / "roster.csv").write_text("name\n")
     (tmp_path / "in" / "a.py").write_text("")
     for words, message in (
         (("--hidden", str(tmp_path / "suite.yaml")), "must be named hidden"),
+        (("--hidden", str(hidden), "--suite", "small"), "--hidden: none of its cases is asked for"),
         (("--roster", str(tmp_path / "roster.csv")), "roster.csv:1: no column id"),
         (("--roster", str(tmp_path / "none.csv")), "none.csv: No such file"),
         (("--store", str(tmp_path / "roster.csv")), "file is not a database"),
@@ -317,6 +343,9 @@ def test_wrong_usage(tmp_path: Path) -> None:
         assert result.exit_code == 2
         assert message in result.stderr
         assert len(result.stderr.strip().splitlines()) == 1
+    result = judge("grade", str(tmp_path / "roster.csv"), "--device", "cpu", "--suite", "smoke")
+    assert result.exit_code == 2
+    assert "roster.csv: a file that is no upload; give the folder of all uploads" in result.stderr
     (tmp_path / "empty").mkdir()
     result = judge("grade", str(tmp_path / "empty"), "--device", "cpu", "--suite", "smoke")
     assert result.exit_code == 2

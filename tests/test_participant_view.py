@@ -57,6 +57,17 @@ def test_no_output_tells_what_a_hidden_case_is() -> None:
     assert "cases are meant for TileLang 0.1.9" in text
 
 
+def test_a_failure_without_detail_ends_at_its_verdict() -> None:
+    suites = [make_suite("hidden", [SECRET, OTHER], 0.4)]
+    results = [
+        make_result("hidden", case, verdict=Verdict.CRASH, detail=f"boom {case.name}")
+        for case in (SECRET, OTHER)
+    ]
+    text = rendered(participant_view(make_record(suites, results)))
+    (line,) = (line for line in text.splitlines() if "more" in line)
+    assert line.split() == ["h1", "CRASH", "and", "1", "more"]
+
+
 def test_a_case_after_a_hidden_one_has_no_detail() -> None:
     record = whole()
     late = make_result("public", OTHER, verdict=Verdict.CRASH, detail="RuntimeError: 4321")

@@ -17,6 +17,7 @@ from judge.cli import main
 from judge.commands import profile as profile_command
 from judge.record import to_json
 from judge.verdict import Verdict
+from tests.permissions import bound_by_permissions, open_folder
 from tests.trial import ROOT, STARTER, VERDICT_CASES, write_submission
 
 PAGE = ROOT / "tests" / "data" / "ncu_raw_page.csv"
@@ -99,6 +100,27 @@ def test_torch_profiles_a_case_on_a_cpu(tmp_path: Path) -> None:
     assert next(r["times"] for r in report["times"] if r["name"] == "aten::bmm") % 8 == 0
     for file in report["files"]:
         assert Path(file).stat().st_size > 0
+
+
+def test_a_folder_that_cannot_be_written_is_wrong_usage(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = on_smoke(tmp_path / "file" / "out", "--device", "cpu")
+    assert result.exit_code == 2
+    assert "file/out: Not a directory; name another folder (--output)" in result.stderr
+    with open_folder() as folder:
+        (folder / "closed").mkdir()
+        (folder / "closed").chmod(0o555)
+        with bound_by_permissions():
+            result = on_smoke(folder / "closed", "--device", "cpu")
+    assert result.exit_code == 2
+    assert "closed: Permission denied; name another folder (--output)" in result.stderr
+
+
+def test_a_kernel_is_chosen_with_ncu_alone(tmp_path: Path) -> None:
+    result = on_smoke(tmp_path / "out", "--device", "cpu", "--kernel", "main", "--tool", "torch")
+    assert result.exit_code == 2
+    assert "--kernel: torch takes every kernel; leave it out, or use ncu" in result.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_submission_that_fails_gets_its_verdict_and_no_profile(tmp_path: Path) -> None:

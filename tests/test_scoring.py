@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from make_record import make_case, make_result, make_suite
 
 from judge.case import Suite
 from judge.record import Baseline, CaseResult
-from judge.scoring import case_score, result_score, score_run, speed_up
+from judge.scoring import case_score, result_score, score_run, speed_up, weights_problem
 from judge.verdict import Rules, Verdict
 
 
@@ -190,7 +191,21 @@ def test_a_run_of_a_few_cases_has_no_total_and_says_that_the_gate_was_not_run() 
 def test_one_suite_alone_has_no_total() -> None:
     total, _, why_not, _ = grade(full_run()[:2], suites=[PUBLIC, CHECKS])
     assert total is None
-    assert why_not.startswith("no total: the suites of this run (public) weigh 0.6 of 1")
+    assert why_not.startswith("no total: public alone weighs 0.6, not 1")
+
+
+def test_a_run_without_weights_earns_no_score() -> None:
+    smoke = replace(CHECKS, name="smoke", weight=None)
+    score = score_run([smoke], [], gate_on=True, rules=Rules.NO_TILELANG, official=False)
+    assert score.why_not.startswith("no total: smoke earns no score; ")
+
+
+def test_weights_make_one_or_are_told() -> None:
+    assert weights_problem({"public": 0.6, "hidden": 0.4, "correctness": None}) == ""
+    told = "the weights of public and hidden add up to 1.1, not 1"
+    assert weights_problem({"public": 0.6, "hidden": 0.5}) == told
+    assert weights_problem({"public": 0.6, "hidden": None}) == "public alone weighs 0.6, not 1"
+    assert weights_problem({"smoke": None, "checks": None}) == "smoke and checks earn no score"
 
 
 def test_no_baseline_no_total() -> None:

@@ -33,7 +33,7 @@ H200 = SimpleNamespace(name="NVIDIA H200", multi_processor_count=132, L2_cache_s
 def test_no_budget_on_a_cpu() -> None:
     result = CliRunner().invoke(main, ["--device", "cpu", "--sms", "16"])
     assert result.exit_code == 2
-    assert result.stderr.strip() == "Error: --sms 16: needs a CUDA device"
+    assert result.stderr.strip() == "Error: --sms 16: needs a CUDA device; leave it out on a CPU"
 
 
 def test_no_budget_under_a_profiler(monkeypatch: pytest.MonkeyPatch) -> None:

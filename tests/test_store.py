@@ -15,6 +15,8 @@ import msgspec
 import pytest
 
 from judge.card import Card
+from judge.commands.store_option import open_store
+from judge.home import CACHE_VARIABLE
 from judge.record import to_json
 from judge.roster import Participant
 from judge.store import schema
@@ -23,6 +25,7 @@ from judge.store.schema import StoreError, StoreFullError
 from judge.store.store import Store
 from judge.uploads import Place, Upload
 from tests.make_record import public_record
+from tests.permissions import bound_by_permissions, open_folder
 from tests.site_pages import check_report
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -37,11 +40,11 @@ def see(store: Store, participant: str, content: str, label: str = "", problem: 
 
 def test_a_record_comes_back_whole(tmp_path: Path) -> None:
     record = public_record()
-    with Store(tmp_path / "new" / "store.sqlite") as store:
+    with Store(tmp_path / "store.sqlite") as store:
         see(store, "张三", "c1")
         assert not store.has("张三", "c1", "s1")
         store.add("张三", "c1", "s1", record)
-    with Store(tmp_path / "new" / "store.sqlite") as store:
+    with Store(tmp_path / "store.sqlite") as store:
         assert store.has("张三", "c1", "s1")
         assert not store.has("张三", "c1", "s2")
         assert not store.has("李四", "c1", "s1")
@@ -240,6 +243,33 @@ def test_files_that_are_no_store_are_left_as_they_are(tmp_path: Path) -> None:
         assert path.read_bytes() == before
     with pytest.raises(StoreError, match="no such store"):
         Store(tmp_path / "missing.sqlite", must_exist=True)
+
+
+def test_a_store_makes_its_file_and_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="mistyped: no such folder; make it, or name another"):
+        Store(tmp_path / "mistyped" / "store.sqlite")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("must_exist", [True, False])
+def test_a_store_in_a_folder_that_may_not_be_read_is_refused_in_a_line(must_exist: bool) -> None:
+    with open_folder() as folder:
+        closed = folder / "closed"
+        closed.mkdir(mode=0o700)
+        closed.chmod(0o000)
+        with bound_by_permissions(), pytest.raises(StoreError, match="Permission denied; name"):
+            Store(closed / "store.sqlite", must_exist=must_exist)
+
+
+def test_the_default_store_s_folder_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path / "new" / "cache"))
+    with pytest.raises(StoreError, match="no such store"):
+        open_store(None)
+    assert list(tmp_path.iterdir()) == []
+    open_store(None, must_exist=False).close()
+    assert (tmp_path / "new" / "cache" / "store.sqlite").is_file()
 
 
 @pytest.fixture

@@ -66,9 +66,16 @@ def test_digest_follows_content_and_names(tmp_path: Path) -> None:
 def test_wrong_paths_are_one_line_that_says_what_would_be_right(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "kernel.cu").write_text("")
+    (tmp_path / "tilelang_fwd.py").mkdir()
+    for folder in ("class/b/student", "class/a", "class/no_submission"):
+        (tmp_path / folder).mkdir(parents=True)
+        if "no" not in folder:
+            (tmp_path / folder / "tilelang_fwd.py").write_text("")
     for name, message in (
         ("nothing", "nothing: no such file or folder"),
         ("empty", "empty: holds neither tilelang_fwd.py nor student/tilelang_fwd.py; add the file"),
+        ("tilelang_fwd.py", "tilelang_fwd.py: a folder that holds neither tilelang_fwd.py nor"),
+        ("class", "student/tilelang_fwd.py; below it, use one of a, b"),
         (
             "kernel.cu",
             "kernel.cu: not a .py file; give a .py file or a folder with tilelang_fwd.py",

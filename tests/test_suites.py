@@ -42,7 +42,7 @@ def complaint(tmp_path: Path, text: str | bytes) -> str:
 
 BAD_FILES = [
     # YAML itself
-    ("", "x.yaml:1: is empty"),
+    ("", "x.yaml:1: is empty; write its keys, or give another file"),
     ("# nothing\n", "x.yaml:1: is empty"),
     (HEAD + "  - {name: a\n", "x.yaml:5: is not valid YAML: while parsing a flow mapping, "),
     ("suite: s\n\tweight: 1\n", "x.yaml:2: is not valid YAML: "),

@@ -123,7 +123,7 @@ def test_table_says_scores_and_what_they_rest_on() -> None:
     for part in (
         "public: 85.38 (mean of 4 of 4 timed cases, weight 0.6)",
         "correctness: 3 of 3 cases ran, 3 passed",
-        "no total: the suites of this run (public) weigh 0.6 of 1",
+        "no total: public alone weighs 0.6, not 1",
         "Gate passed",
         "Baseline checkpoints: h800-mig-1g.10gb",
         "NVIDIA H200, 132 SMs",
@@ -133,6 +133,15 @@ def test_table_says_scores_and_what_they_rest_on() -> None:
     ):
         assert part in text
     assert "not official" not in text
+
+
+def test_why_there_is_no_total_is_said_without_what_other_lines_say() -> None:
+    case = make_case("one")
+    smoke = make_suite("smoke", [case], None)
+    record = make_record([smoke], [make_result("smoke", case, median_ms=1.0)], official=False)
+    assert len(record.score.why_not.split("; ")) == 3  # the gate, and the host clock
+    (line,) = (x for x in render(record, 200).splitlines() if x.startswith("Total"))
+    assert words(line) == "Total no total: smoke earns no score"
 
 
 def test_host_clock_is_not_official() -> None:

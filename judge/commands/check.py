@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from functools import partial
 from pathlib import Path
 
 import click
@@ -20,6 +21,7 @@ from judge.submission import find_submission
 from judge.suites import load_suites, select_cases
 from judge.views.check_csv import check_csv
 from judge.views.check_table import print_check
+from judge.views.printing import print_for_people
 
 
 @click.command("check", context_settings={"help_option_names": ["-h", "--help"]})
@@ -125,4 +127,4 @@ def _show(report: CheckReport, output_format: str) -> None:
             if case.detail:
                 click.echo(f"{case.case.name}: {case.verdict}: {case.detail}", err=True)
     else:
-        print_check(report, Console())
+        print_for_people(partial(print_check, report))

@@ -41,6 +41,7 @@ from judge.engines.cluster_file import ClusterError
 from judge.reference_run import null_submission
 from judge.roster import Participant, load_roster, normal
 from judge.run_log import RunLog, run_log_path
+from judge.scoring import weights_problem
 from judge.sources import Listed, Source, Watched
 from judge.store.schema import StoreError
 from judge.store.store import Store, default_store
@@ -181,6 +182,8 @@ def _prepare(
     files = _suite_files(cases_file, hidden_file)
     default = () if cases_file else COUNTED_SUITES
     suites, cases = choose_cases(files, suite_names, case_names, default)
+    if hidden_file and all(suite.name != HIDDEN_SUITE for suite in suites):
+        raise WrongUsage("--hidden: none of its cases is asked for; add --suite hidden")
     run = RunOptions(**options)
     where = EngineOptions(engine, scheduler, jobs)
     connection = stack.enter_context(connected(where, run.wish))
@@ -188,6 +191,8 @@ def _prepare(
     plan = make_plan(run, null_submission(), suites, cases, host)
     store = stack.enter_context(open_store(store_file, must_exist=must_exist))
     store_file = store_file or default_store()
+    if problem := weights_problem({suite.name: suite.weight for suite in suites}):
+        say(f"no submission gets a total: {problem}")
     return _Prepared(plan, store, run.device, where, connection, store_file)
 
 

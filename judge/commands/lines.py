@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from contextlib import suppress
 
 import click
 
+from judge.commands.output import send_nowhere
+
 
 def print_line(text: str, *, err: bool = False) -> bool:
     """Print a line at once, on standard error with `err`; whether there was room for it.
 
-    Where there was none, nothing more of that stream is printed: what is left of the line would
-    fail again whenever the stream is flushed, at the latest when Python ends.
+    Where there was none, nothing more of that stream is printed.
     """
     stream = sys.stderr if err else sys.stdout
     try:
@@ -21,8 +21,6 @@ def print_line(text: str, *, err: bool = False) -> bool:
         stream.flush()
     except OSError:
         with suppress(OSError):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, stream.fileno())
-            os.close(nowhere)
+            send_nowhere(stream.fileno())
         return False
     return True

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import click
@@ -35,6 +37,7 @@ from judge.submission import Submission, find_submission
 from judge.suites import load_suites, select_cases
 from judge.threads import available_cores
 from judge.verdict import Verdict
+from judge.views.printing import print_for_people
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -51,7 +54,11 @@ from judge.verdict import Verdict
     default=2,
     help="Kernel launches (ncu) or calls (nsys, torch) to profile. Default: 2.",
 )
-@click.option("--kernel", metavar="REGEX", help="ncu: only kernels whose name matches.")
+@click.option(
+    "--kernel",
+    metavar="REGEX",
+    help="With ncu alone: only kernels whose name matches.",
+)
 @click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
@@ -101,7 +108,10 @@ def profile(
         submission = find_submission(path)
         torch_device = choose_device(device)
         chosen = choose_tool(tool, torch_device.type == "cuda")
+        if kernel is not None and chosen != "ncu":
+            raise WrongUsage(f"--kernel: {chosen} takes every kernel; leave it out, or use ncu")
         contained = choose_sandbox(sandbox, followed_by_profiler=chosen != "torch")
+        _make_folder(output)
     if tool is None:
         say(f"profiling with {chosen}")
     if contained.note:
@@ -109,7 +119,6 @@ def profile(
     stem = output / re.sub(r"[^\w-]", "_", f"{submission.name}-{case.name}-{chosen}")
     report = ProfileReport(chosen, submission.name, case.name, "", launches)
     try:
-        output.mkdir(parents=True, exist_ok=True)
         if chosen == "torch":
             result, report = _with_torch(
                 submission, suite, case, torch_device, seed, contained, report
@@ -126,7 +135,19 @@ def profile(
         raise click.ClickException(str(error)) from None
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    _show(report, output_format)
+    _show(report, output_format, contained.note)
+
+
+def _make_folder(output: Path) -> None:
+    problem = ""
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        if not os.access(output, os.W_OK | os.X_OK, effective_ids=True):
+            problem = os.strerror(errno.EACCES)
+    except OSError as error:
+        problem = error.strerror
+    if problem:
+        raise WrongUsage(f"{output}: {problem}; name another folder (--output)")
 
 
 def _with_command(
@@ -221,13 +242,15 @@ def _torch_notes(on_cuda: bool, times: list[TimeRow]) -> list[str]:
     return []
 
 
-def _show(report: ProfileReport, output_format: str) -> None:
+def _show(report: ProfileReport, output_format: str, said: str) -> None:
+    """said: the note that was on standard error before the run."""
     if output_format == "table":
-        print_report(report, Console())
+        print_for_people(partial(print_report, report))
         return
     click.echo(to_json(report) if output_format == "json" else to_csv(report).rstrip("\n"))
     for note in report.notes:
-        say(note)
+        if note != said:
+            say(note)
 
 
 def _chosen_case(cases_file: Path | None, name: str) -> tuple[str, Case]:

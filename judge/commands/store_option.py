@@ -11,6 +11,7 @@ import click
 from judge.commands.usage import WrongUsage
 from judge.hints import shown, suggestion
 from judge.roster import normal
+from judge.store.schema import StoreError
 from judge.store.store import Attempt, Store, default_store
 
 
@@ -20,13 +21,18 @@ def store_option(command: Callable[..., Any]) -> Callable[..., Any]:
         "--store",
         "store_file",
         type=click.Path(path_type=Path, dir_okay=False),
-        help="The file that keeps results. Default: store.sqlite in the judge's own folder.",
+        help="The file that keeps results. Default: store.sqlite in $GDN_JUDGE_CACHE, else in "
+        "~/.cache/gdn-judge; a lab should name one outside a cache.",
     )(command)
 
 
 def open_store(path: Path | None, *, must_exist: bool = True) -> Store:
-    """The store named, else the default one. Raises StoreError."""
-    return Store(path or default_store(), must_exist=must_exist)
+    """The store named, else the default one, whose folder is the judge's own. Raises StoreError."""
+    if path is None:
+        path = default_store()
+        if not must_exist:
+            _make_folder(path)
+    return Store(path, must_exist=must_exist)
 
 
 def attempts_of(store: Store, participant: str, attempt: str | None) -> list[Attempt]:
@@ -47,3 +53,10 @@ def attempts_of(store: Store, participant: str, attempt: str | None) -> list[Att
     if normal(attempt) not in labels:
         raise WrongUsage(f"--attempt: {shown(attempt)} is not there; {suggestion(attempt, labels)}")
     return [one for one in theirs if one.label == normal(attempt)]
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}; name another file with --store") from None

@@ -115,6 +115,8 @@ def running_scheduler(address: str) -> Iterator[Cluster]:
     distributed = _dask()
     with ExitStack() as stack:
         with _one_line(f"the scheduler {address}"):
+            if address.startswith("tls://"):
+                _check_tls(distributed)
             client = stack.enter_context(
                 distributed.Client(address, timeout=_CONNECT_S, set_as_default=False)
             )
@@ -136,7 +138,10 @@ def slurm_workers(
     except ImportError:
         raise ClusterError(f"Slurm needs dask-jobqueue: {INSTALL}") from None
     if shutil.which("sbatch") is None:
-        raise ClusterError("Slurm is asked for, and there is no sbatch on this machine")
+        raise ClusterError(
+            "Slurm is asked for, and there is no sbatch on this machine; run it where jobs are "
+            "submitted, or leave --scheduler out"
+        )
     options = {"shared_temp_directory": str(Path.cwd()), **wanted.options}
     prologue = [f"export PYTHONPATH={_ROOT}", *options.pop("job_script_prologue", [])]
     number = jobs or wanted.jobs
@@ -176,6 +181,20 @@ def _dask() -> Any:
     for name in ("distributed", "distributed.client", "dask_jobqueue"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return distributed
+
+
+def _check_tls(distributed: Any) -> None:
+    """Raises ValueError where no certificates are named, or they cannot be read.
+
+    A client that finds out by itself waits half a minute for its own end.
+    """
+    try:
+        context = distributed.Security().get_connection_args("client")["ssl_context"]
+    except OSError as error:
+        what = "a file that distributed.comm.tls names cannot be read"
+        raise ValueError(f"{what}: {error.strerror}") from None
+    if context is None:
+        raise ValueError("no certificates are named; set distributed.comm.tls (docs/cluster.md)")
 
 
 def _own_certificate() -> Security:

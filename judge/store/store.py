@@ -21,6 +21,7 @@ from judge.record import Record, from_json
 from judge.roster import Participant
 from judge.store.decisions import Decision, Kind
 from judge.store.schema import StoreError, StoreFullError, migrate
+from judge.submission import file_is_there
 from judge.text import writable
 
 if TYPE_CHECKING:  # boards need neither
@@ -82,23 +83,28 @@ def default_store() -> Path:
 
 
 class Store:
-    """A store, made where there is none. Every method raises StoreError where the file fails.
+    """A store, made where there is none, in a folder that is there.
 
-    What a method has written is on the disk when it returns. Judges that write at once wait for
-    each other. full: whether the room that was set aside for a last result had to be used.
+    Every method raises StoreError where the file fails. What a method has written is on the disk
+    when it returns. Judges that write at once wait for each other. full: whether the room that was
+    set aside for a last result had to be used.
     """
 
     def __init__(self, path: Path, *, must_exist: bool = False) -> None:
         """must_exist: whether to refuse a path at which there is no store yet."""
-        if must_exist and not path.is_file():
+        try:
+            there, folder = file_is_there(path), path.parent.is_dir()
+        except OSError as error:
+            raise StoreError(f"{path}: {error.strerror}; name another file with --store") from None
+        if must_exist and not there:
             raise StoreError(f"{path}: no such store; grade something first, or name it (--store)")
+        if not folder:
+            raise StoreError(
+                f"{path.parent}: no such folder; make it, or name another with --store"
+            )
         self._path = path
         self._reserve = path.with_name(path.name + "-reserve")
         self.full = False
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StoreError(f"{path}: {error.strerror}; name another file with --store") from None
         with self._told():
             self._connection = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None)
             try:

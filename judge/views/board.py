@@ -36,7 +36,8 @@ def print_boards(boards: Sequence[Board], console: Console) -> None:
         if number:
             console.print()
         for line in heading(board):
-            console.print(Text(line, style="bold" if line.startswith("Board") else ""))
+            style = "bold" if line.startswith("Board") else ""
+            console.print(Text(line, style=style), soft_wrap=True)
         console.file.write(_grid(_columns(board), board.rows) + "\n")
         fitting = max(1, (console.width - _NAME_WIDTH - 2) // (_CASE_WIDTH + 2))
         for start in range(0, len(board.cases), fitting):
@@ -44,7 +45,7 @@ def print_boards(boards: Sequence[Board], console: Console) -> None:
             console.file.write(_grid(columns, board.rows) + "\n")
         for row in board.rows:
             if said := _said(row):
-                console.print(Text(f"{_name(row)}: {said}", style="yellow"))
+                console.print(Text(f"{_name(row)}: {said}", style="yellow"), soft_wrap=True)
 
 
 def markdown(boards: Sequence[Board]) -> str:

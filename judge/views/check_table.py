@@ -14,6 +14,10 @@ from judge.text import plain
 from judge.verdict import Rules
 
 _VERDICT_STYLES = {"ok": "bold green", "warnings": "bold yellow", "failed": "bold red"}
+_BROKEN = {
+    Rules.NO_TILELANG: ": no TileLang kernel",
+    Rules.FORBIDDEN_IMPORT: ": a forbidden import",
+}
 _UNITS = ("wgmma", "tma", "mbarrier")
 _SHOWN_CASES = 3
 
@@ -151,7 +155,8 @@ def _summary(report: CheckReport) -> list[tuple[str, Text]]:
             "Verdict",
             Text.assemble(
                 (report.verdict, _VERDICT_STYLES.get(report.verdict, "")),
-                f"  {counts}" + ("; interrupted" if report.interrupted else ""),
+                f"{_BROKEN.get(rules, '')}  {counts}"
+                + ("; interrupted" if report.interrupted else ""),
             ),
         ),
         ("Results", Text(_results(report))),

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
-from judge.case import HIDDEN_SUITE, Case
+from judge.case import HIDDEN_SUITE, Case, Suite
 from judge.leaderboard import case_names
 from judge.record import Baseline, CaseResult, Prediction, Record
+
+
+def visible_suites(suites: Iterable[Suite]) -> list[Suite]:
+    """The suites whose cases a participant may know."""
+    return [suite for suite in suites if suite.name != HIDDEN_SUITE]
 
 
 def participant_view(record: Record) -> Record:

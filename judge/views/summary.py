@@ -49,7 +49,8 @@ def _suite(record: Record, suite: SuiteScore) -> Text:
 def _total(record: Record) -> Text:
     score = record.score
     if score.total is None:
-        return Text(plain(score.why_not, 1000), style="yellow")
+        # why there is none comes first; gate, rules and timing have lines of their own
+        return Text(plain(score.why_not.partition("; ")[0], 1000), style="yellow")
     total = f"{score.total:.2f}"
     if score.graded:
         return Text(total, style="bold green" if score.gate == "passed" else "bold red")

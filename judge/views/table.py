@@ -14,6 +14,7 @@ from judge.record import CaseResult, Record
 from judge.scoring import speed_up
 from judge.text import plain
 from judge.verdict import Verdict
+from judge.views.cells import gate_text, state_text
 from judge.views.summary import summary_lines
 
 _NONE = Text("–", style="dim")
@@ -110,7 +111,7 @@ def _columns(record: Record) -> list[_Column]:
         column("Hq", 3, [_size(r.case.qk_heads) for r in results]),
         column("Hv", 4, [_size(r.case.v_heads) for r in results]),
         column("state", 1, [_state(r) for r in results], right=False),
-        column("gate", 0, [_gate(r) for r in results], right=False),
+        column("gate", 0, [gate_text(r.case) for r in results], right=False),
         column("verdict", 98, [_verdict(r.verdict) for r in results], right=False),
         column("median ms", 9, [_median(r) for r in results]),
         column("gpu ms", 1.5, [_gpu(r) for r in results]),
@@ -127,17 +128,7 @@ def _size(size: int) -> Text:
 
 
 def _state(result: CaseResult) -> Text:
-    if not result.case.batch:
-        return _NONE
-    scale = result.case.initial_state
-    if scale is None:
-        return Text("no", style="dim")
-    return Text("yes" if scale == 1 else f"{scale:g}×")
-
-
-def _gate(result: CaseResult) -> Text:
-    value = result.case.gate_value
-    return Text(plain(result.case.gate, 20) + (f" {value:g}" if value is not None else ""))
+    return state_text(result.case) if result.case.batch else _NONE
 
 
 def _verdict(verdict: Verdict) -> Text:
@@ -172,8 +163,8 @@ def _failures(results: Sequence[CaseResult]) -> list[tuple[str, Text]]:
             cases[0],
             Text.assemble(
                 _verdict(verdict),
-                f" and {len(cases) - 1} more: " if len(cases) > 1 else ": ",
-                detail,
+                f" and {len(cases) - 1} more" if len(cases) > 1 else "",
+                f": {detail}" if detail else "",
             ),
         )
         for (verdict, detail), cases in names.items()
