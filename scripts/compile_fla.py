@@ -38,14 +38,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from judge.caches import compiler_variables, submission_cache
 from judge.case import Case
 from judge.child.arguments import InputForm
-from judge.commands.run_options import CASES, usage_errors
 from judge.device import DeviceError, choose_device, gpu_identity
 from judge.gpu_lock import LockError, gpu_lock
 from judge.implementations import public_implementations
 from judge.problem import draw_inputs
-from judge.suites import load_suites, select_cases
 from judge.text import plain
 from judge.threads import available_cores
+from scripts.wanted_cases import suite_option, wanted_cases
 
 NAME = "fla"
 SHARES = 2
@@ -54,14 +53,7 @@ NEVER = float("inf")
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--suite",
-    "suite_names",
-    multiple=True,
-    default=("public", "hidden"),
-    show_default=True,
-    help="A suite; repeatable.",
-)
+@suite_option
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
@@ -71,9 +63,7 @@ NEVER = float("inf")
 @click.option("--device", "device_name", default="cuda:0", help="As for run.py. Default: cuda:0.")
 def main(suite_names: tuple[str, ...], jobs: int, device_name: str) -> None:
     """Compile and tune FLA's kernels before a run needs them."""
-    with usage_errors():
-        suites = load_suites(sorted(CASES.glob("*.yaml")))
-        cases = [case for _, case in select_cases(suites, suite_names)]
+    cases = wanted_cases(suite_names)
     found = [one for one in public_implementations() if one.name == NAME]
     if not found:
         raise click.UsageError("fla-core is not installed: there is nothing to compile")

@@ -56,14 +56,13 @@ from judge.case import Case
 from judge.check_session import CheckFailure, CheckLimits, CheckSession
 from judge.child.log import ChildLog
 from judge.child.process import ChildOptions, default_memory_limit
-from judge.commands.run_options import CASES, usage_errors
 from judge.home import cache_root
 from judge.implementations import Implementation, public_implementations
 from judge.profiles import PROFILES
 from judge.sandbox.kinds import OFF
-from judge.suites import load_suites, select_cases
 from judge.threads import available_cores
 from scripts.sweep_shapes import shapes
+from scripts.wanted_cases import suite_option, wanted_cases
 
 IN_TILELANG = ("flash_qla",)
 """Public implementations whose kernels are TileLang's."""
@@ -82,14 +81,7 @@ class Tally:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--suite",
-    "suite_names",
-    multiple=True,
-    default=("public", "hidden"),
-    show_default=True,
-    help="A suite; repeatable.",
-)
+@suite_option
 @click.option(
     "--sms",
     "numbers",
@@ -108,9 +100,7 @@ class Tally:
 )
 def main(suite_names: tuple[str, ...], numbers: tuple[int, ...], sweep: bool, jobs: int) -> None:
     """Compile the TileLang kernels of public implementations ahead, without a GPU."""
-    with usage_errors():
-        suites = load_suites(sorted(CASES.glob("*.yaml")))
-        cases = [case for _, case in select_cases(suites, suite_names)]
+    cases = wanted_cases(suite_names)
     if sweep:
         cases += shapes(("random_decay",))
     found = [one for one in public_implementations() if one.name in IN_TILELANG]
