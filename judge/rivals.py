@@ -21,6 +21,7 @@ from judge.timing import summarize
 from judge.verdict import Verdict
 
 T100, T60 = "t100", "t60"
+_NO_ROOM = "out of memory"
 Known = set[tuple[str, str, str, str]]
 """What was right: implementation, scope, suite and case."""
 
@@ -106,12 +107,13 @@ class Rivals:
     ) -> None:
         """Get every rival ready for a case, and check those that are not known to be right.
 
-        Where only the fastest takes turns, some calls of all that are right say which one that is.
+        What runs the submission's code comes last: the others find the memory they need. Where only
+        the fastest takes turns, some calls of all that are right say which one that is.
         """
         self._count, self._suite, self._case = count, suite, case.name
         self.blocks_run = 0
         with self._submission_stopped():
-            for rival in self._all():
+            for rival in sorted(self._all(), key=lambda one: one.hostile):
                 rival.trials, rival.blocks, rival.role, rival.gauged = [], {}, "", None
                 if not self._prepare_known(rival, case, seed):
                     self._check(rival, case, seed, answers)
@@ -131,6 +133,14 @@ class Rivals:
         with self._submission_stopped():
             for rival in sorted(self._turns, key=lambda one: one.hostile):
                 rival.blocks[number] = self._time(rival, calls)
+
+    @property
+    def without_room(self) -> str:
+        """Name of something trusted that found too little device memory here, else empty."""
+        for rival in self._all():
+            if not rival.right and not rival.hostile and _NO_ROOM in rival.detail.lower():
+                return rival.implementation.name
+        return ""
 
     @property
     def turns_are_complete(self) -> bool:

@@ -1,9 +1,7 @@
-"""What is timed beside a submission: forms of inputs, turns, failures, and what becomes t100."""
+"""What is timed beside a submission: forms of inputs, turns and failures."""
 
 from __future__ import annotations
 
-import textwrap
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,90 +9,34 @@ from pathlib import Path
 
 import pytest
 import torch
-from click.testing import CliRunner
 
-from judge import bench, cli, grading
 from judge.audit import AUDITS, NO_AUDITS, AuditSeeds, answers
-from judge.baseline import Choice, Measure
 from judge.case import Case
 from judge.child.arguments import InputForm
 from judge.child.log import ChildLog
-from judge.engines.engine import Began, Event, Task, new_setup
-from judge.engines.lane import Lane
 from judge.implementations import (
     CORE,
-    FULL,
     STUDENT,
     Implementation,
     simple_implementation,
 )
-from judge.record import CaseResult, Record, from_json
+from judge.record import CaseResult
 from judge.repetitions import Repetitions
 from judge.rivals import Rivals
 from judge.session import Session
-from judge.submission import ENTRY, Submission, submission_from
 from judge.verdict import Verdict
-from tests.trial import ROOT, SEED, STARTER, VERDICT_CASES, cpu_plan, new_session, verdict_cases
-
-RAW = """
-    import time
-    import torch
-    from reference.chunked import chunked_forward
-    from reference.preprocess import preprocess_for
-
-    preprocess = preprocess_for(torch.device("cpu"))
-    calls = 0
-
-    def gdn_prefill_forward(q, k, v, raw_g, beta, initial_state):
-        global calls
-        calls += 1
-        {line}
-        g_cumsum, A = preprocess(k, raw_g, beta)
-        o, s = chunked_forward(q, k, v, g_cumsum, beta, A, initial_state, dtype=torch.float32)
-        return o.to(torch.bfloat16), s
-"""
-# Its A has no decay inside, as FlashQLA's: what a submission gets would make it wrong.
-OWN = """
-    import torch
-    from reference.chunked import chunked_forward
-    from reference.preprocess import preprocess_for
-
-    preprocess = preprocess_for(torch.device("cpu"))
-
-    def prepare_arguments(k, raw_g, beta):
-        g_cumsum, A = preprocess(k, raw_g, beta)
-        return g_cumsum * 2, A.clone() / 2
-
-    def gdn_prefill_forward(q, k, v, g_cumsum, beta, A, initial_state):
-        o, s = chunked_forward(
-            q, k, v, g_cumsum / 2, beta, A * 2, initial_state, dtype=torch.float32
-        )
-        return o.to(torch.bfloat16), s
-"""
-HELPERS = {
-    f"reference/{name}": (ROOT / "reference" / name).read_bytes()
-    for name in ("__init__.py", "chunked.py", "preprocess.py")
-}
-COUNT = Repetitions(warmup=1, repetitions=4)
-
-
-def stand_in(
-    name: str, body: str, *, scope: str = FULL, inputs: InputForm = InputForm.RAW
-) -> Implementation:
-    source = textwrap.dedent(body).encode()
-    submission = submission_from(name, name, "forward.py", {"forward.py": source} | HELPERS)
-    return Implementation(name, scope, "1.0", submission, inputs)
-
-
-def public(name: str, line: str = "pass") -> Implementation:
-    """A whole forward in PyTorch that runs `line` first, with the number of its calls at hand."""
-    return stand_in(name, RAW.format(line=line))
-
-
-SLOW = public("slow", "time.sleep(0.2)")
-QUICK = public("quick")
-WRONG = public("wrong", "raw_g = raw_g * 2")
-NOT_THERE = public("not_there", "import no_such_library")
+from tests.stand_ins import (
+    COUNT,
+    NOT_THERE,
+    OWN,
+    QUICK,
+    RAW,
+    SLOW,
+    WRONG,
+    public,
+    stand_in,
+)
+from tests.trial import SEED, new_session, verdict_cases
 
 
 @contextmanager
@@ -301,103 +243,6 @@ def test_they_run_in_a_block_before_each_half_of_the_submission_s_calls(tmp_path
     assert len(before.timing.samples_ms) == 3
     assert len(after.timing.samples_ms) == 5
     assert after.timing.samples_ms[:3] == before.timing.samples_ms
-
-
-def live_record(
-    monkeypatch: pytest.MonkeyPatch, *arguments: str, implementations: tuple = (QUICK, WRONG)
-) -> Record:
-    """A run with a live baseline, stand-ins in the place of public implementations."""
-
-    def graded(plan: grading.Plan, progress: grading.Progress) -> Record:
-        choice = Choice(None, "", Measure.LIVE)
-        return grading.grade(replace(plan, public=implementations, choice=choice), progress)
-
-    monkeypatch.setattr(cli, "grade", graded)
-    result = CliRunner().invoke(
-        cli.main,
-        ["--device", "cpu", "--cases", str(VERDICT_CASES), "--output-format", "json", *arguments],
-    )
-    assert result.exit_code == 0, result.output
-    return from_json(result.stdout)
-
-
-@pytest.mark.parametrize("protocol", ["strict", "lab"])
-def test_a_run_is_scored_by_what_took_turns_with_it(
-    monkeypatch: pytest.MonkeyPatch, protocol: str
-) -> None:
-    record = live_record(monkeypatch, "--protocol", protocol, "--repetitions", "4")
-    assert record.baseline.source == "live"
-    assert "quick 1.0" in record.baseline.name
-    for result in record.results:
-        name = result.case.name
-        mine = {one.implementation: one for one in record.rivals if one.case == name}
-        t100, t60 = mine["quick"].timing, mine["simple"].timing
-        assert len(t100.samples_ms) == len(t60.samples_ms) == 4
-        assert record.baseline.t100_ms[name] == t100.median_ms
-        assert record.baseline.t60_ms[name] == max(t60.median_ms, 1.25 * t100.median_ms)
-        assert result.score > 0
-        assert any(
-            note.startswith(f"{name}: wrong (full_forward) left out: WRONG")
-            for note in record.notes
-        )
-
-
-def test_benchmarks_time_the_submission_s_whole_forward_too(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    record = live_record(
-        monkeypatch, "--reference-benchmarks", "--repetitions", "2", "--case", "first"
-    )
-    names = [(one.implementation, one.scope, one.verdict) for one in record.rivals]
-    assert names == [
-        ("student", "full_forward", Verdict.PASS),
-        ("quick", "full_forward", Verdict.PASS),
-        ("wrong", "full_forward", Verdict.WRONG),
-        ("simple", "core", Verdict.PASS),
-    ]
-    assert [one.role for one in record.rivals] == ["", "t100", "", "t60"]
-    assert len(record.rivals[0].timing.samples_ms) == 2
-
-
-def test_submissions_of_a_lane_take_turns_with_the_same_children(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    started: Counter[str] = Counter()
-
-    def counted(submission: Submission, *rest: object, **options: object) -> Session:
-        started[submission.name] += 1
-        return Session(submission, *rest, **options)
-
-    monkeypatch.setattr(bench, "Session", counted)
-    plan = replace(cpu_plan(VERDICT_CASES), public=(QUICK,), choice=Choice(None, "", Measure.LIVE))
-    source = STARTER.read_text()
-    tasks = [
-        Task(number, submission_from(name, name, ENTRY, {ENTRY: (source + remark).encode()}))
-        for number, (name, remark) in enumerate((("a", "x = 1\n"), ("b", "x = 2\n")))
-    ]
-    events: list[Event] = []
-    lane = Lane(new_setup(plan), "lane", events.append, upcoming=lambda: tasks[1])
-    try:
-        records = [lane.measure(task).record for task in tasks]
-    finally:
-        lane.close()
-    assert (started["quick"], started["reference"], started["null"]) == (1, 1, 1)
-    # each of the two once, the second one ahead; and the third, which the second was told of
-    assert (started["a"], started["b"]) == (1, 2)
-    assert [e.task for e in events if isinstance(e, Began)] == [0, 1]
-    for record in records:
-        names = [one.case.name for one in record.results]
-        turns = [one for one in record.rivals if one.implementation == "quick"]
-        assert [one.case for one in turns] == names
-        assert all(one.in_turns and one.role == "t100" for one in turns)
-        assert record.baseline.t100_ms == {one.case: one.timing.median_ms for one in turns}
-
-
-def test_where_none_is_right_there_is_no_baseline(monkeypatch: pytest.MonkeyPatch) -> None:
-    record = live_record(monkeypatch, "--case", "first", implementations=(WRONG,))
-    assert record.baseline.t100_ms == {}
-    assert record.results[0].verdict is Verdict.PASS
-    assert record.results[0].score is None
 
 
 def test_a_submission_that_fails_leaves_full_times_of_the_others(tmp_path: Path) -> None:
