@@ -119,7 +119,7 @@ def test_last_step_of_csoj_exits_with_0_whatever_the_verdict(tmp_path: Path) -> 
         (("--baseline", "live"), "public implementations need a CUDA device"),
         (("calibrate", "--device", "cpu"), "calibrate: public implementations need a CUDA device"),
         (("check", "submissions/starter", "--store", "/proc/s"), "/proc/s: unable to open"),
-        (("check", "submissions/starter", "--store", "/no_such/s"), "/no_such: no such folder"),
+        (("check", "submissions/starter", "--store", "/proc/x/s"), "/proc/x: no such folder"),
         (("--baseline", "no_such_file.yaml"), "no_such_file.yaml: "),
         (("--baseline", "cases/public.yaml"), "cases/public.yaml: a suite file, not a checkpoint"),
         (("--sms", "4"), "--sms 4: needs a CUDA device; leave it out on a CPU"),
@@ -151,7 +151,10 @@ def test_wrong_usage_is_status_2_with_a_line_that_says_what_to_change(
     assert result.stdout == ""
 
 
-def test_cases_are_listed_with_their_sizes_and_gates(tmp_path: Path) -> None:
+def test_cases_are_listed_with_their_sizes_and_gates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
     result = judge("--list-cases", "--suite", "public", "--case", "single_chain_mixed")
     assert result.exit_code == 0
     rows = [line.split() for line in result.stdout.splitlines()]
