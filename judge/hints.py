@@ -13,6 +13,8 @@ def suggestion(name: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, known, n=3)
     if near:
         return f"did you mean {' or '.join(near)}?"
+    if not known:
+        return "there is none to name"
     more = [f"… ({len(known)} in all)"] if len(known) > MOST_NAMED else []
     return f"use one of {', '.join([*known[:MOST_NAMED], *more])}"
 

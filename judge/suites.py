@@ -56,17 +56,23 @@ def select_cases(
     one could tell of it in any later case, and in the order of their names: so h1 is the same case
     whatever the order of the file.
     Suites and cases add up: a case is chosen where it or its suite is named. Raises CaseFileError
-    for a name that no suite or case has.
+    for a name that no suite or case has; it proposes no hidden case, since participants read it.
     """
     every_suite = [suite.name for suite in suites]
-    every_case = [case.name for suite in public_first(suites) for case in suite.cases]
-    for option, asked, known in (
-        ("--suite", suite_names, every_suite),
-        ("--case", case_names, every_case),
+    every_case = {case.name for suite in suites for case in suite.cases}
+    told = [
+        case.name
+        for suite in public_first(suites)
+        if suite.name != HIDDEN_SUITE
+        for case in suite.cases
+    ]
+    for option, asked, known, proposed in (
+        ("--suite", suite_names, every_suite, every_suite),
+        ("--case", case_names, every_case, told),
     ):
         for name in asked:
             if name not in known:
-                message = f"{shown(name)} is not there; {suggestion(name, known)}"
+                message = f"{shown(name)} is not there; {suggestion(name, proposed)}"
                 raise CaseFileError(option, None, "", message)
     everything = not suite_names and not case_names
     return [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 
 import pytest
@@ -228,6 +229,18 @@ def test_unknown_choice(suite_names: list[str], case_names: list[str], expected:
         select_cases(suites, suite_names, case_names)
     assert str(caught.value).startswith(expected)
     assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("files", [SHIPPED, [SHIPPED[2]]], ids=["all", "hidden alone"])
+def test_a_complaint_proposes_no_hidden_case(files: list[Path]) -> None:
+    suites = load_suites(files)
+    (hidden,) = (suite for suite in suites if suite.name == "hidden")
+    for case in hidden.cases:
+        with pytest.raises(CaseFileError) as caught:
+            select_cases(suites, [], [case.name + "x"])
+        told = str(caught.value).partition(" is not there; ")[2]
+        assert told
+        assert not {case.name for case in hidden.cases} & set(re.findall(r"\w+", told))
 
 
 def test_public_cases_are_the_labs() -> None:
