@@ -121,11 +121,11 @@ def call_with_share(case: Case, share: int, shares: int, device: str) -> float:
     generator = torch.Generator(device).manual_seed(0)
     inputs = draw_inputs(case, generator)
     arguments = [getattr(inputs, name) for name in InputForm.RAW.names]
-    numbers: defaultdict[int, Iterator[int]] = defaultdict(itertools.count)
+    numbers: defaultdict[Autotuner, Iterator[int]] = defaultdict(itertools.count)
     times_one = Autotuner._bench
 
     def times_own(tuner: Autotuner, *values: object, **options: object) -> Sequence[float]:
-        mine = next(numbers[id(tuner)]) % shares == share
+        mine = next(numbers[tuner]) % shares == share
         # three quantiles of its time; a list, as Triton compares it with those of others
         return times_one(tuner, *values, **options) if mine else [NEVER] * 3
 
