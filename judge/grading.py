@@ -143,7 +143,7 @@ class _Run:
         self._created, self._log, self._session = opened.created, opened.log, opened.session
         self._logs, self._own_sessions = [self._log], [self._session]
         self._rival_results: list[RivalResult] = []
-        self._too_large = {""}  # what found too little device memory with no submission there
+        self._too_large: set[str] = set()  # for the device, with no submission there
         self._rivals = self._new_rivals() if plan.has_rivals else None
         for session in self._own_sessions:
             session.start()
@@ -254,11 +254,11 @@ class _Run:
         if rivals is not None:
             prepare = partial(rivals.prepare, suite, case, plan.seed, plan.count, known)
             problem = self._bench.quietly(case, prepare, self._session)
-            if not problem and rivals.without_room not in self._too_large:
+            if not problem and rivals.without_room - self._too_large:
                 for session in self._own_sessions:
                     session.drop_child()  # with all the memory that it holds
                 problem = self._bench.quietly(case, prepare, self._session)
-                self._too_large.add(rivals.without_room)
+                self._too_large |= rivals.without_room
             if problem:
                 return CaseResult(suite, case, Verdict.NOT_RUN, problem, None, None, None, {})
         beside = partial(self._run_block, rivals, case) if rivals is not None else None
@@ -286,11 +286,12 @@ class _Run:
         Raises TrialOver where the machine is not quiet, or the submission leaves too little memory
         to what had enough without it: else it could choose what it is compared with.
         """
-        had_room = not rivals.without_room
+        too_large = rivals.without_room
         block = partial(rivals.run_block, number)
         problem = self._bench.quietly(case, block, self._session)
-        if not problem and had_room and (name := rivals.without_room):
-            problem = f"beside the submission there was too little device memory for {name}"
+        if not problem and (crowded_out := rivals.without_room - too_large):
+            names = ", ".join(sorted(crowded_out))
+            problem = f"beside the submission there was too little device memory for {names}"
         if problem:
             rivals.forget_turns()
             raise TrialOver(Verdict.NOT_RUN, problem)

@@ -135,12 +135,13 @@ class Rivals:
                 rival.blocks[number] = self._time(rival, calls)
 
     @property
-    def without_room(self) -> str:
-        """Name of something trusted that found too little device memory here, else empty."""
-        for rival in self._all():
-            if not rival.right and not rival.hostile and _NO_ROOM in rival.detail.lower():
-                return rival.implementation.name
-        return ""
+    def without_room(self) -> set[str]:
+        """Names of what is trusted and found too little device memory on this case."""
+        return {
+            f"{rival.implementation.name} ({rival.implementation.scope})"
+            for rival in self._all()
+            if not rival.right and not rival.hostile and _NO_ROOM in rival.detail.lower()
+        }
 
     @property
     def turns_are_complete(self) -> bool:

@@ -101,14 +101,20 @@ def test_a_submission_cannot_crowd_out_what_it_is_compared_with(
 def test_beside_a_submission_that_leaves_no_memory_its_case_is_not_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # three calls check it, six try it out; the next one is in turns with the submission
-    crowded = public("crowded", "calls == 10 and _full()")
+    # Three calls check it, five try it out. As large has no room, it is got ready once more, which is
+    # the ninth; so a fresh child begins again, and comes to its ninth in turns with the submission.
+    crowded = public("crowded", "calls == 9 and _full()")
     crowded = replace(crowded, submission=with_full_device(crowded.submission))
+    large = public("large", "_full()")  # never has room, which excuses nobody
+    large = replace(large, submission=with_full_device(large.submission))
     arguments = ("--case", "first", "--repetitions", "4")
-    record = live_record(monkeypatch, *arguments, implementations=(crowded, SLOW), exit_code=1)
+    record = live_record(
+        monkeypatch, *arguments, implementations=(large, crowded, SLOW), exit_code=1
+    )
     (result,) = record.results
     assert result.verdict is Verdict.NOT_RUN
-    assert result.detail == "beside the submission there was too little device memory for crowded"
+    told = "beside the submission there was too little device memory for crowded (full_forward)"
+    assert result.detail == told
     assert result.score is None
 
 
