@@ -102,7 +102,7 @@ def test_beside_a_submission_that_leaves_no_memory_its_case_is_not_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Three calls check it, five try it out. As large has no room, it is got ready once more, which
-    # is the ninth; so a fresh child begins anew, and comes to its ninth in turns with the submission.
+    # is the ninth; so a fresh child begins anew, and comes to its ninth in turns.
     crowded = public("crowded", "calls == 9 and _full()")
     crowded = replace(crowded, submission=with_full_device(crowded.submission))
     large = public("large", "_full()")  # never has room, which excuses nobody
