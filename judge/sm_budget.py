@@ -129,6 +129,14 @@ class SmBudget:
         for stream in (self.stream, *self._others):
             stream.synchronize()
 
+    def empty_cache(self, whole: Callable[[], None]) -> None:
+        """Give unused memory back, which waits for the device; not while SMs are held.
+
+        A graph that is captured in a timed call asks for it. whole: PyTorch's own.
+        """
+        if not self._parked:
+            whole()
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Time here: the surplus SMs are taken.
@@ -208,19 +216,23 @@ def enter_budget(device: torch.device, sms: int) -> SmBudget:
     """Make a budget's stream current in this thread, and bring PyTorch's other streams in.
 
     torch.cuda.Stream() and whatever captures graphs on one then get a stream of the same context;
-    torch.cuda.get_device_properties counts `sms` SMs; torch.cuda.synchronize, while SMs are held,
-    waits for those streams. The budget lasts as long as the process. Raises RuntimeError.
+    torch.cuda.get_device_properties counts `sms` SMs; while SMs are held, torch.cuda.synchronize
+    waits for those streams and torch.cuda.empty_cache does nothing. The budget lasts as long as the
+    process. Raises RuntimeError.
     """
     budget = SmBudget(device, sms)
     torch.cuda.set_stream(budget.stream)
     whole_properties, new_stream = torch.cuda.get_device_properties, torch.cuda.Stream.__new__
-    whole_synchronize = torch.cuda.synchronize
+    whole_synchronize, whole_empty_cache = torch.cuda.synchronize, torch.cuda.empty_cache
 
     def properties(device: object = None) -> BudgetProperties:
         return BudgetProperties(whole_properties(device), sms)
 
     def synchronize(device: object = None) -> None:
         budget.synchronize(whole_synchronize, device)
+
+    def empty_cache() -> None:
+        budget.empty_cache(whole_empty_cache)
 
     def stream_inside(cls: type, device: object = None, priority: int = 0, **known: Any) -> Any:
         if known:  # a stream that exists already
@@ -235,6 +247,7 @@ def enter_budget(device: torch.device, sms: int) -> SmBudget:
 
     torch.cuda.get_device_properties = properties
     torch.cuda.synchronize = synchronize
+    torch.cuda.empty_cache = empty_cache
     torch.cuda.Stream.__new__ = staticmethod(stream_inside)
     return budget
 

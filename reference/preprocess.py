@@ -5,7 +5,7 @@ PyTorch on a CPU, TileLang kernels (`reference.preprocess_tilelang`) on CUDA: `p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Protocol
 
 import torch
 import torch.nn.functional as F
@@ -13,14 +13,23 @@ import torch.nn.functional as F
 CHUNK = 64
 HEAD_DIM = 128
 
-Preprocess = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
+Prepared = tuple[torch.Tensor, torch.Tensor]
+"""g_cumsum [B, T, Hv] float32 and A [B, T, Hv, 64] bfloat16."""
+
+
+class Preprocess(Protocol):
+    """The preprocessing: k [B, T, Hq, 128] bfloat16; raw_g, beta [B, T, Hv] float32.
+
+    out: tensors to write into, and to return, instead of new ones.
+    """
+
+    def __call__(
+        self, k: torch.Tensor, raw_g: torch.Tensor, beta: torch.Tensor, out: Prepared | None = None
+    ) -> Prepared: ...
 
 
 def preprocess_for(device: torch.device) -> Preprocess:
-    """The preprocessing for tensors on `device`: (k, raw_g, beta) -> (g_cumsum, A).
-
-    k: [B, T, Hq, 128] bfloat16; raw_g, beta: [B, T, Hv] float32;
-    g_cumsum: [B, T, Hv] float32; A: [B, T, Hv, 64] bfloat16.
+    """The preprocessing for tensors on `device`.
 
     Everything the returned function needs is imported and compiled here, once: it keeps working
     after `reference` has left sys.modules and TileLang's cache has moved. Raises ImportError on
@@ -38,32 +47,37 @@ def preprocess_for(device: torch.device) -> Preprocess:
         chunk_cumsum, gated_kkt_inverse = chunk_cumsum_torch, gated_kkt_inverse_torch
 
     def preprocess(
-        k: torch.Tensor, raw_g: torch.Tensor, beta: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        g_cumsum = chunk_cumsum(raw_g)
-        return g_cumsum, gated_kkt_inverse(k, g_cumsum, beta)
+        k: torch.Tensor, raw_g: torch.Tensor, beta: torch.Tensor, out: Prepared | None = None
+    ) -> Prepared:
+        sums, inverses = out if out is not None else (None, None)
+        g_cumsum = chunk_cumsum(raw_g, sums)
+        return g_cumsum, gated_kkt_inverse(k, g_cumsum, beta, inverses)
 
     return preprocess
 
 
-def chunk_cumsum_torch(raw_g: torch.Tensor) -> torch.Tensor:
+def chunk_cumsum_torch(raw_g: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
     """Prefix sum of raw_g [B, T, Hv] that restarts at every 64th token: float32, same shape.
 
-    Summed in float64 and rounded once.
+    Summed in float64 and rounded once. out: a tensor to write into.
     """
     batch, tokens, heads = raw_g.shape
     padded = F.pad(raw_g.double(), (0, 0, 0, -tokens % CHUNK))
     sums = padded.view(batch, -1, CHUNK, heads).cumsum(dim=2)
-    return sums.view(batch, -1, heads)[:, :tokens].float()
+    result = sums.view(batch, -1, heads)[:, :tokens].float()
+    return result if out is None else out.copy_(result)
 
 
 def gated_kkt_inverse_torch(
-    k: torch.Tensor, g_cumsum: torch.Tensor, beta: torch.Tensor
+    k: torch.Tensor,
+    g_cumsum: torch.Tensor,
+    beta: torch.Tensor,
+    out: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """A [B, T, Hv, 64] bfloat16 from k [B, T, Hq, 128] and g_cumsum, beta [B, T, Hv] float32.
 
     Row t holds row t mod 64 of its chunk's inverse; columns past the end of the last chunk are
-    zero. Computed in float64, rounded once.
+    zero. Computed in float64, rounded once. out: a tensor to write into.
     """
     batch, tokens, heads = g_cumsum.shape
     A = torch.zeros(batch, tokens, heads, CHUNK, dtype=torch.bfloat16, device=k.device)
@@ -75,7 +89,7 @@ def gated_kkt_inverse_torch(
             beta[:, rows].transpose(1, 2).double(),
         )
         A[:, rows, :, : inverse.shape[-1]] = inverse.transpose(1, 2).to(torch.bfloat16)
-    return A
+    return A if out is None else out.copy_(A)
 
 
 def kkt_inverse(k: torch.Tensor, g: torch.Tensor, beta: torch.Tensor) -> torch.Tensor:

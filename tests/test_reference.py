@@ -179,6 +179,15 @@ def test_inverse_times_its_matrix_is_the_identity(changes: dict) -> None:
         assert ((block @ M - torch.eye(length)).abs() <= bound).all()
 
 
+def test_preprocessing_into_given_tensors_is_the_same() -> None:
+    inputs, preprocess = drawn({"tokens": 100}), preprocess_for(CPU)
+    fresh = preprocess(inputs.k, inputs.raw_g, inputs.beta)
+    given = tuple(torch.full_like(tensor, torch.nan) for tensor in fresh)
+    returned = preprocess(inputs.k, inputs.raw_g, inputs.beta, given)
+    assert all(a is b for a, b in zip(returned, given, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(fresh, given, strict=True))
+
+
 def test_reference_does_not_know_the_judge() -> None:
     """Data flows one way: the judge may use the reference, never the other way round."""
     folder = Path(__file__).parent.parent / "reference"

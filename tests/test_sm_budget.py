@@ -135,10 +135,12 @@ def test_nothing_waits_for_the_parked_blocks(parked_budget: tuple[SmBudget, Fake
     with budget.held():
         assert parking.parked
         budget.synchronize(whole.append)
+        budget.empty_cache(lambda: whole.append("emptied"))
     assert (whole, budget.stream.waited, other.waited, parking.stream.waited) == ([], 1, 1, 0)
     assert not parking.parked
     budget.synchronize(whole.append, 0)
-    assert whole == [0]
+    budget.empty_cache(lambda: whole.append("emptied"))
+    assert whole == [0, "emptied"]
     assert other.waited == 1
 
 
@@ -257,6 +259,31 @@ def test_a_timed_call_may_wait_for_the_device_while_sms_are_held(tmp_path: Path)
     assert result.exit_code == 0, result.output
     log = Path(from_json(result.stdout).submission.log).read_text()
     assert set(re.findall(r"seen \d+", log)) == {"seen 14", "seen 16"}
+
+
+CAPTURING = """
+import torch
+from right import gdn_prefill_forward as right
+
+def gdn_prefill_forward(*arguments):
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = right(*arguments)
+    graph.replay()
+    return tuple(tensor.clone() for tensor in result)
+"""
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_a_graph_may_be_captured_while_sms_are_held(tmp_path: Path) -> None:
+    starter = (ROOT / "submissions" / "starter" / "tilelang_fwd.py").read_text()
+    (tmp_path / "right.py").write_text(starter)
+    (tmp_path / "tilelang_fwd.py").write_text(CAPTURING)
+    arguments = ["--submission", tmp_path, "--cases", VERDICT_CASES, "--sms", 14]
+    options = ["--baseline", "none", "--output-format", "json", "--repetitions", "3"]
+    result = CliRunner().invoke(main, [*map(str, arguments), *options])
+    assert result.exit_code == 0, result.output
 
 
 @pytest.mark.gpu

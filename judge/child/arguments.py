@@ -15,7 +15,7 @@ import torch
 from judge.case import Case
 from judge.child.renewal import Arguments
 from judge.problem import draw_inputs
-from reference.preprocess import Preprocess
+from reference.preprocess import Prepared, Preprocess
 
 Function = Callable[..., object]
 PREPARE = "prepare_arguments"
@@ -59,9 +59,14 @@ def untimed_part(form: InputForm, function: Function, preprocess: Preprocess) ->
 
 
 def timed_part(form: InputForm, function: Function, preprocess: Preprocess) -> Function:
-    """What is timed: the function, or for WHOLE the judge's preprocessing and the function."""
+    """What is timed: the function, or for WHOLE the judge's preprocessing and the function.
+
+    The prepared inputs of WHOLE lie in the same memory at every call of a case, as those of
+    PREPARED do, so that a submission finds the addresses again for which it captured a graph.
+    """
     if form is not InputForm.WHOLE:
         return function
+    kept: Prepared | None = None
 
     def whole_forward(
         q: torch.Tensor,
@@ -71,7 +76,10 @@ def timed_part(form: InputForm, function: Function, preprocess: Preprocess) -> F
         beta: torch.Tensor,
         initial_state: torch.Tensor | None,
     ) -> object:
-        g_cumsum, inverse = preprocess(k, raw_g, beta)
+        nonlocal kept
+        out = kept if kept is not None and kept[0].shape == raw_g.shape else None
+        kept = preprocess(k, raw_g, beta, out)
+        g_cumsum, inverse = kept
         return function(q, k, v, g_cumsum, beta, inverse, initial_state)
 
     return whole_forward
