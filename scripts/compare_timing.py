@@ -3,7 +3,8 @@
     python scripts/compare_timing.py --submission submissions/v01_gemm --csv OUT.csv
 
 The bare loop is the lab's protocol and nothing else, in this process: inputs, preprocessing,
-10 warm-up calls, 100 calls with CUDA events around each, median; on one core, as the judge times.
+10 warm-up calls, 100 calls with CUDA events around each, median; on the quickest core, as the judge
+times.
 The three alternate, three times by default; the medians of their medians are compared, strict with
 lab and lab with bare. Needs a CUDA device.
 """
@@ -34,7 +35,7 @@ from judge.caches import (
     submission_cache,
 )
 from judge.case import Case
-from judge.child.calls import on_one_core
+from judge.child.cores import QuickestCore, launch_probe
 from judge.child.log import ChildLog
 from judge.child.process import ChildOptions, default_memory_limit
 from judge.device import DeviceError, child_view, choose_device, gpu_identity
@@ -151,7 +152,7 @@ class BareLoop:
         q, k, v, beta, state = inputs.q, inputs.k, inputs.v, inputs.beta, inputs.initial_state
         function = self.function
         samples = []
-        with on_one_core():
+        with QuickestCore(launch_probe()).chosen_anew():
             for _ in range(COUNT.warmup):
                 function(q, k, v, g_cumsum, beta, inverse, state)
             torch.cuda.synchronize()

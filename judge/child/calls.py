@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import gc
-import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import torch
 
@@ -18,7 +16,6 @@ from judge.child.driver import Driver
 Result = object
 Held = Callable[[], AbstractContextManager[None]]
 Keep = Callable[[Result, int], None]
-_PROCESSOR_FIELD = 39 - 3  # proc(5): field 39 of stat, counted from field 3 behind the name
 
 
 @dataclass
@@ -142,37 +139,21 @@ def time_calls(
     samples_ms: list[float] = []
     first: Result = None
     last: Result = None
-    with on_one_core() if on_cuda else nullcontext():
-        for _ in range(warmup):
-            call()
-        if on_cuda:
-            torch.cuda.synchronize()
-            torch.cuda.profiler.start()
-        for repetition in range(repetitions):
-            last = None  # freed before the call, so that its memory can serve again
-            with held():
-                milliseconds, last = time_one(call)
-            samples_ms.append(milliseconds)
-            if repetition == 0:
-                first = copy_of(last)
-        if on_cuda:
-            torch.cuda.profiler.stop()
+    for _ in range(warmup):
+        call()
+    if on_cuda:
+        torch.cuda.synchronize()
+        torch.cuda.profiler.start()
+    for repetition in range(repetitions):
+        last = None  # freed before the call, so that its memory can serve again
+        with held():
+            milliseconds, last = time_one(call)
+        samples_ms.append(milliseconds)
+        if repetition == 0:
+            first = copy_of(last)
+    if on_cuda:
+        torch.cuda.profiler.stop()
     return TimedCalls(samples_ms, first, last)
-
-
-@contextmanager
-def on_one_core() -> Iterator[None]:
-    """Keep this thread on the core where it runs now.
-
-    Moving between cores costs a launch some microseconds, which short kernels would show.
-    """
-    allowed = os.sched_getaffinity(0)
-    fields = Path("/proc/thread-self/stat").read_text().rpartition(")")[2].split()
-    os.sched_setaffinity(0, {int(fields[_PROCESSOR_FIELD])})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, allowed)
 
 
 def copy_of(result: Result) -> Result:

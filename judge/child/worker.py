@@ -27,7 +27,8 @@ from judge.child.arguments import (
     timed_part,
     untimed_part,
 )
-from judge.child.calls import Held, TimedCalls, on_one_core, time_call, time_calls
+from judge.child.calls import Held, TimedCalls, time_call, time_calls
+from judge.child.cores import QuickestCore, launch_probe
 from judge.child.driver import Driver
 from judge.child.failure import describe
 from judge.child.gpu_time import gpu_time
@@ -133,7 +134,8 @@ class Worker:
         self._settings = settings
         self._memory = ChildMemory(memory_fd)
         self._device = torch.device(settings.device)
-        self._driver = Driver() if self._device.type == "cuda" else None
+        on_cuda = self._device.type == "cuda"
+        self._driver = Driver() if on_cuda else None
         self._held: Held = contextlib.nullcontext
         if settings.sms is not None:
             self._held = enter_budget(self._device, settings.sms).held
@@ -145,7 +147,7 @@ class Worker:
         self._results: dict[str, object] = {}
         self._launches = 0
         self._snapshot: Snapshot | None = None
-        self._pinned = contextlib.ExitStack()
+        self._core = QuickestCore(launch_probe()) if on_cuda else None
         self._guard = Guard([sys.modules[name] for name in _judge_modules()])
 
     def answer(self, request: Request) -> Reply:
@@ -185,7 +187,8 @@ class Worker:
         return Loaded()
 
     def _prepare(self, request: Prepare) -> Prepared:
-        self._pinned.close()
+        if self._core is not None:
+            self._core.leave()
         self._poison_results()
         self._renewal = self._snapshot = None
         self._case = request.case
@@ -207,13 +210,14 @@ class Worker:
     def _run(self, request: Run) -> Ran:
         self._poison_results()
         function, arguments = self._function, self._renewal.arguments
-        timed: TimedCalls = time_calls(
-            lambda: function(*arguments),
-            request.warmup,
-            request.repetitions,
-            self._device,
-            self._held,
-        )
+        with self._core.chosen_anew() if self._core is not None else contextlib.nullcontext():
+            timed: TimedCalls = time_calls(
+                lambda: function(*arguments),
+                request.warmup,
+                request.repetitions,
+                self._device,
+                self._held,
+            )
         self._synchronize()
         self._results = {"first": timed.first, "last": timed.last}
         self._memory.put([torch.tensor(timed.samples_ms, dtype=torch.float64, device="cpu")])
@@ -223,6 +227,8 @@ class Worker:
         function, arguments = self._function, self._renewal.arguments
         if self._snapshot is None:
             self._get_ready_to_repeat()
+        if self._core is not None:
+            self._core.settle()
         self._poison(self._results.pop("returned", None))
 
         def renew() -> None:
@@ -257,8 +263,6 @@ class Worker:
         # once before any is timed: kernels load at their first launch, which may wait for all of
         # the device, and so for what keeps surplus SMs busy
         self._snapshot.copy(returned, self._stream())
-        if self._device.type == "cuda":
-            self._pinned.enter_context(on_one_core())
 
     def _poison_results(self) -> None:
         for returned in self._results.values():
