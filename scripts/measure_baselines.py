@@ -22,11 +22,11 @@ judge/profiles.py, all parts share theirs.
   the record's notes, which are printed.
 - table-16, table-14: the same on 16 SMs and on the lab's slice. 3 minutes each: calls take up to
   nine times as long there.
-- scores: `calibrate` on the public cases (1 to 2 minutes); then the versions that the ladder keeps,
-  all by that file in one `grade` (2 minutes: 10 s a version after the start), and all live in
-  another one (4 to 6 minutes: public implementations are tried out anew beside every version). A
-  version's two records and the calibration are always of one session: what was cut off before both
-  were there is measured again in the next session.
+- scores: `calibrate` on the public cases (75 s); then the ladder's versions, wrong ones aside, all
+  by that file in one `grade` (3 minutes: 10 s a version after the start), and all live in another
+  one (5 minutes: 15 to 22 s a version, measured, since public implementations are tried out anew
+  beside each). A version's two records and the calibration are always of one session: what was cut
+  off before both were there is measured again in the next session.
 - waves: scripts/measure_waves.py on 14 and on 16 SMs. 15 s, most of it two starts.
 - spread: one submission on all public cases, five times, without a baseline, in one `grade`: five
   children, one judge. 90 s, measured by the shell. All five are of one session; of another
@@ -70,7 +70,7 @@ from scripts.grading import (  # noqa: E402
     grade_entries,
     keep_record,
 )
-from scripts.ladder.versions import PUBLIC_SUITE, VERSIONS, Version, kept  # noqa: E402
+from scripts.ladder.versions import PUBLIC_SUITE, VERSIONS, Version, right  # noqa: E402
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _WHICH_GPU = (
@@ -238,9 +238,9 @@ def _run_py(*arguments: str) -> list[str]:
 @click.option(
     "--only",
     multiple=True,
-    type=click.Choice([version.name for version in kept()]),
+    type=click.Choice([version.name for version in right()]),
     metavar="NAME",
-    help="Of `scores`; repeatable. Default: all that the ladder keeps.",
+    help="Of `scores`; repeatable. Default: all of the ladder that are right.",
 )
 def main(
     folder: Path, parts: tuple[str, ...], device: str, submission: str, only: tuple[str, ...]
@@ -252,7 +252,7 @@ def main(
         session=SessionFolder(folder / session_name(device)),
         device=device,
         version=VERSIONS[submission],
-        scored=[version for version in kept() if not only or version.name in only],
+        scored=[version for version in right() if not only or version.name in only],
     )
     fine = True
     for part in parts or PARTS:

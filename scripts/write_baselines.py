@@ -32,7 +32,7 @@ from scripts.baselines.page import BLOCKS  # noqa: E402
 from scripts.baselines.sessions import read_measured  # noqa: E402
 from scripts.goal import unmet  # noqa: E402
 from scripts.ladder.report import load_report  # noqa: E402
-from scripts.ladder.versions import kept  # noqa: E402
+from scripts.ladder.versions import right  # noqa: E402
 
 PAGE = ROOT / "docs" / "baselines.md"
 RECORDS = ROOT / "docs" / "results" / "h200" / "baselines"
@@ -43,7 +43,7 @@ MARK = "baselines"
 
 def gather(records: Path, page: Path) -> Material:
     """Read everything. Raises BaselinesError, and ValueError where a file has another form."""
-    submissions = [version.name for version in kept()]
+    submissions = [version.name for version in right()]
     return Material(
         measured=read_measured(records, submissions),
         earlier=load_earlier(),

@@ -18,7 +18,7 @@ from judge.verdict import Verdict
 from scripts.baselines.sessions import CALIBRATED, LIVE, SessionFolder
 from scripts.baselines.times import COLUMNS, Implementation
 from scripts.baselines.waves import COUNTS, Waves
-from scripts.ladder.versions import kept
+from scripts.ladder.versions import right
 from scripts.write_baselines import LAB
 from tests.ladder_records import CASES, PUBLIC
 from tests.make_record import make_environment, make_record, make_result
@@ -116,7 +116,7 @@ def write_session(folder: Path) -> SessionFolder:
     session = SessionFolder(folder / "0123abcd")
     for budget, sms in (("all", 132), ("16", 16), ("14", 14)):
         write_record(table_record(sms), session.table(budget))
-    for version in kept():
+    for version in right():
         live = scored_record(version.name, "live", 1.0)
         write_pair(session, version.name, live, scored_record(version.name, "checkpoints", 1.01))
     for sms in (16, 14):

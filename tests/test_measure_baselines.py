@@ -17,7 +17,7 @@ from judge.views.benchmarks import benchmark_csv
 from scripts import measure_baselines, measure_waves
 from scripts.baselines.sessions import SessionFolder
 from scripts.grading import INTERRUPTED, ROOT, WRONG_USAGE, Entry
-from scripts.ladder.versions import VERSIONS, Fate, Version, kept
+from scripts.ladder.versions import VERSIONS, Fate, Version, right
 from scripts.measure_baselines import (
     PARTS,
     Job,
@@ -42,7 +42,7 @@ STARTER = Version("starter", "submissions/starter", True, Fate.RIGHT)
 
 def job(folder: Path, name: str = "here") -> Job:
     champion = VERSIONS["champion"]
-    return Job(folder, SessionFolder(folder / name), "cuda:1", champion, kept())
+    return Job(folder, SessionFolder(folder / name), "cuda:1", champion, right())
 
 
 class Commands:
@@ -131,7 +131,7 @@ def test_scores_are_calibrated_and_live_in_one_session(
     assert commands.asked == [
         ["calibrate", "--suite", "public", "--output", file, "--device", "cuda:1"]
     ]
-    names = [version.name for version in kept()]
+    names = [version.name for version in right()]
     assert [graded for graded, _ in commands.graded] == [names, names]
     assert [options[:2] for _, options in commands.graded] == [
         *(["--baseline", file], ["--baseline", "live"]),
@@ -147,7 +147,7 @@ def test_scores_go_on_where_they_were_cut_off(
     commands = Commands(monkeypatch, (0, ""), (0, ""))
     commands.fails_at = "live-v05_adaptive_dv"
     assert scores(job(tmp_path)) == INTERRUPTED
-    left = [version.name for version in kept()][3:]
+    left = [version.name for version in right()][3:]
     assert left[0] == "v05_adaptive_dv"
     commands.fails_at = "live-v06_warp_specialized"
     assert scores(job(tmp_path)) == INTERRUPTED

@@ -19,7 +19,7 @@ from scripts.baselines.sessions import BaselinesError, SessionFolder, read_measu
 from scripts.baselines.times import COLUMNS, WITHOUT_SIMPLE
 from scripts.goal import Goal
 from scripts.ladder.report import load_report
-from scripts.ladder.versions import kept
+from scripts.ladder.versions import right
 from scripts.markdown import MarkerError
 from scripts.names import LARGE
 from scripts.work import work_of
@@ -165,7 +165,7 @@ def test_scores_and_their_differences(whole: Path, session: SessionFolder) -> No
     calibrated = 60 + 40 * (1 / 1.01 - 0.25) / 0.75
     text = page(whole, "scores")
     tables = text.split("\n\n| submission")
-    for version in kept():
+    for version in right():
         assert row(tables[0], version.name) == [f"100.00 / {calibrated:.2f}"] * 8
         told = f"{100 - calibrated:+.2f}"
         assert row("| submission" + tables[1], version.name) == [

@@ -67,9 +67,9 @@ VERSIONS: Mapping[str, Version] = {
 """By name, in the order of the report, the experiments after what was kept."""
 
 
-def kept() -> list[Version]:
-    """The report's main line, and the champion."""
-    return [version for version in VERSIONS.values() if version.kept]
+def right() -> list[Version]:
+    """What is right on every case: the report's main line, the champion, and most experiments."""
+    return [version for version in VERSIONS.values() if version.fate is Fate.RIGHT]
 
 
 def dropped() -> list[Version]:
