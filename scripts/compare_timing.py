@@ -35,7 +35,7 @@ from judge.caches import (
     submission_cache,
 )
 from judge.case import Case
-from judge.child.cores import QuickestCore, launch_probe
+from judge.child.cores import quickest_core
 from judge.child.log import ChildLog
 from judge.child.process import ChildOptions, default_memory_limit
 from judge.device import DeviceError, child_view, choose_device, gpu_identity
@@ -152,7 +152,7 @@ class BareLoop:
         q, k, v, beta, state = inputs.q, inputs.k, inputs.v, inputs.beta, inputs.initial_state
         function = self.function
         samples = []
-        with QuickestCore(launch_probe()).chosen_anew():
+        with quickest_core(self.device):
             for _ in range(COUNT.warmup):
                 function(q, k, v, g_cumsum, beta, inverse, state)
             torch.cuda.synchronize()

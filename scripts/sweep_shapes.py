@@ -36,6 +36,7 @@ from judge.audit import SURPRISE_TOLERANCE
 from judge.case import Case
 from judge.checking import tensor_error
 from judge.child.calls import time_calls
+from judge.child.cores import quickest_core
 from judge.device import DeviceError, choose_device
 from judge.implementations import FULL, Implementation, public_implementations
 from judge.problem import Inputs, make_inputs
@@ -192,7 +193,8 @@ def median_ms(
     device: torch.device,
 ) -> float:
     """Median of timed calls, in ms."""
-    timed = time_calls(lambda: one.call(inputs, g_cumsum, A), WARM_UP, CALLS, device)
+    with quickest_core(device):
+        timed = time_calls(lambda: one.call(inputs, g_cumsum, A), WARM_UP, CALLS, device)
     return statistics.median(timed.samples_ms)
 
 

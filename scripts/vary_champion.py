@@ -29,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from judge.case import Case
 from judge.checking import check_result
 from judge.child.calls import time_calls
+from judge.child.cores import quickest_core
 from judge.device import DeviceError, choose_device
 from judge.problem import make_inputs
 from judge.reference_run import expected_results
@@ -133,7 +134,8 @@ def measured(
     for _ in range(ROUNDS):
         for name, function in functions.items():
             call = partial(function, *arguments)
-            samples[name] += time_calls(call, WARM_UP, CALLS, device).samples_ms
+            with quickest_core(device):
+                samples[name] += time_calls(call, WARM_UP, CALLS, device).samples_ms
     outcomes = []
     for name, times in samples.items():
         timing = summarize(times)
