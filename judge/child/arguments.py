@@ -18,6 +18,8 @@ from judge.problem import draw_inputs
 from reference.preprocess import Prepared, Preprocess
 
 Function = Callable[..., object]
+Untimed = Callable[[torch.Tensor, torch.Tensor, torch.Tensor], Prepared]
+"""From k, raw_g and beta; the judge's own preprocessing or a module's."""
 PREPARE = "prepare_arguments"
 """Name under which a module exports its own untimed preparation, for OWN."""
 
@@ -44,7 +46,7 @@ class InputForm(StrEnum):
         return _PREPARED if self in (InputForm.PREPARED, InputForm.OWN) else _RAW
 
 
-def untimed_part(form: InputForm, function: Function, preprocess: Preprocess) -> Preprocess | None:
+def untimed_part(form: InputForm, function: Function, preprocess: Preprocess) -> Untimed | None:
     """What makes g_cumsum and A of a form before the call, None where nothing does.
 
     preprocess: the judge's own. Raises AttributeError where the function's module has none of
@@ -61,7 +63,7 @@ def untimed_part(form: InputForm, function: Function, preprocess: Preprocess) ->
 def timed_part(form: InputForm, function: Function, preprocess: Preprocess) -> Function:
     """What is timed: the function, or for WHOLE the judge's preprocessing and the function.
 
-    The prepared inputs of WHOLE lie in the same memory at every call of a case, as those of
+    For one case: its prepared inputs of WHOLE lie in the same memory at every call, as those of
     PREPARED do, so that a submission finds the addresses again for which it captured a graph.
     """
     if form is not InputForm.WHOLE:
@@ -77,15 +79,14 @@ def timed_part(form: InputForm, function: Function, preprocess: Preprocess) -> F
         initial_state: torch.Tensor | None,
     ) -> object:
         nonlocal kept
-        out = kept if kept is not None and kept[0].shape == raw_g.shape else None
-        kept = preprocess(k, raw_g, beta, out)
+        kept = preprocess(k, raw_g, beta, kept)
         g_cumsum, inverse = kept
         return function(q, k, v, g_cumsum, beta, inverse, initial_state)
 
     return whole_forward
 
 
-def draw_arguments(case: Case, generator: torch.Generator, untimed: Preprocess | None) -> Arguments:
+def draw_arguments(case: Case, generator: torch.Generator, untimed: Untimed | None) -> Arguments:
     """All arguments of one call, drawn from the generator, in the order of the form's names."""
     inputs = draw_inputs(case, generator)
     if untimed is None:

@@ -2,61 +2,82 @@
 
 from __future__ import annotations
 
+import math
 import os
 import statistics
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
 
 import torch
 
 _MOST_CORES = 16
 _ROUNDS = 5
 _RECORDS = 20
+_LOOK_EVERY_NS, _TRY_EVERY_NS = 20e6, 100e6
+_STILL_QUICK = 1.25  # of the least pace seen: no other core is tried
+_CLEARLY_QUICKER = 0.8  # of the pace here: what is closer is not worth a move
+_TAKEN_NS = 0.5e6  # a thread that arrives on an idle core runs earlier than this
+_PROCESSOR_FIELD = 39 - 3  # proc(5): field 39 of stat, counted from field 3 behind the name
 
 
 class QuickestCore:
-    """Keeps this thread on the core, of those it may use, on which `work` takes least time.
+    """Keeps this thread on a core, of those it may use now, on which `work` takes little time.
 
-    What else runs on a physical core, in another virtual machine too, makes the same launch take
-    up to twice as long for seconds (docs/measurements.md), and moving between cores costs it some
-    microseconds: short kernels would show both.
+    The same launch takes the host up to four times as long at one moment as at another
+    (docs/measurements.md), and moving between cores costs it some microseconds: short kernels
+    would show both. So the thread stays where it is, unless work takes longer than it did and
+    another core is clearly quicker.
     """
 
     def __init__(self, work: Callable[[], object]) -> None:
         self._work = work
-        self._allowed: set[int] | None = None  # while the thread is kept on one of these
+        self._allowed = sorted(os.sched_getaffinity(0))
+        self._kept = False
+        self._least_ns = math.inf
+        self._looked_ns = self._tried_ns = -math.inf
 
-    def settle(self) -> None:
-        """Choose a core, unless the thread is on a chosen one."""
-        if self._allowed is None:
+    def settle(self, *, now: bool = False) -> None:
+        """Stay on one core, which is looked at again from time to time, or now."""
+        if self._kept and not now and time.perf_counter_ns() < self._looked_ns + _LOOK_EVERY_NS:
+            return
+        try:
             self._choose()
+            self._kept = True
+        except OSError:  # the process may use other cores by now
+            self.leave()
+        self._looked_ns = time.perf_counter_ns()
 
     def leave(self) -> None:
         """Let the thread run on all its cores again."""
-        if self._allowed is not None:
+        self._kept = False
+        with suppress(OSError):
             os.sched_setaffinity(0, self._allowed)
-            self._allowed = None
-
-    @contextmanager
-    def chosen_anew(self) -> Iterator[None]:
-        """On the core that is the quickest now; on all cores afterwards."""
-        self.leave()
-        self._choose()
-        try:
-            yield
-        finally:
-            self.leave()
 
     def _choose(self) -> None:
-        self._allowed = os.sched_getaffinity(0)
-        tried = sorted(self._allowed)[:: -(-len(self._allowed) // _MOST_CORES)]
-        pace_ns = {core: self._pace_ns(core) for core in tried}
-        os.sched_setaffinity(0, {min(tried, key=pace_ns.__getitem__)})
+        here = core_now()
+        self._work()
+        pace_ns = self._pace_ns(here)
+        recently = time.perf_counter_ns() < self._tried_ns + _TRY_EVERY_NS
+        if (pace_ns > _STILL_QUICK * self._least_ns and not recently) or self._least_ns == math.inf:
+            count = min(len(self._allowed), _MOST_CORES)
+            tried = {self._allowed[len(self._allowed) * n // count] for n in range(count)}
+            paces = {core: self._pace_ns(core) for core in sorted(tried - {here})}
+            quickest = min(paces, key=paces.__getitem__, default=here)
+            moves = quickest != here and paces[quickest] < _CLEARLY_QUICKER * pace_ns
+            os.sched_setaffinity(0, {quickest if moves else here})
+            self._least_ns = min([self._least_ns, *paces.values()])
+            self._tried_ns = time.perf_counter_ns()
+        self._least_ns = min(self._least_ns, pace_ns)
 
     def _pace_ns(self, core: int) -> float:
+        """Nanoseconds of the work on a core; endless on one where something else is running."""
+        start = time.perf_counter_ns()
         os.sched_setaffinity(0, {core})
-        self._work()  # on a core where it has just arrived its caches are cold
+        self._work()  # its caches are cold where the thread has just arrived
+        if time.perf_counter_ns() - start > _TAKEN_NS:
+            return math.inf
         times = []
         for _ in range(_ROUNDS):
             start = time.perf_counter_ns()
@@ -65,9 +86,18 @@ class QuickestCore:
         return statistics.median(times)
 
 
+@contextmanager
+def _settled(core: QuickestCore) -> Iterator[None]:
+    core.settle()
+    try:
+        yield
+    finally:
+        core.leave()
+
+
 def quickest_core(device: torch.device) -> AbstractContextManager[None]:
-    """On the core where launches on a GPU are the quickest now; for a CPU, on all cores."""
-    return QuickestCore(launch_probe()).chosen_anew() if device.type == "cuda" else nullcontext()
+    """On a core where launches on a GPU are quick now; for a CPU, on all cores."""
+    return _settled(QuickestCore(launch_probe())) if device.type == "cuda" else nullcontext()
 
 
 def launch_probe() -> Callable[[], None]:
@@ -79,3 +109,9 @@ def launch_probe() -> Callable[[], None]:
             event.record()
 
     return record
+
+
+def core_now() -> int:
+    """The core on which this thread runs."""
+    fields = Path("/proc/thread-self/stat").read_text().rpartition(")")[2].split()
+    return int(fields[_PROCESSOR_FIELD])

@@ -9,7 +9,9 @@ from __future__ import annotations
 import ctypes
 import gc
 import hashlib
+import os
 import socket
+import statistics
 import sys
 import time
 from collections.abc import Iterator
@@ -57,6 +59,8 @@ class Guard:
             (time, "time", ("perf_counter_ns", "perf_counter", "monotonic", "time")),
             (gc, "gc", ("disable", "enable", "isenabled")),
             (hashlib, "hashlib", ("sha256",)),
+            (os, "os", ("sched_getaffinity", "sched_setaffinity")),
+            (statistics, "statistics", ("median",)),
             (socket.socket, "socket.socket", ("recv", "sendall")),
         ]
         for module in own_modules:

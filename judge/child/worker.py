@@ -23,6 +23,7 @@ import torch
 from judge.case import Case
 from judge.child.arguments import (
     InputForm,
+    Untimed,
     draw_arguments,
     timed_part,
     untimed_part,
@@ -68,7 +69,7 @@ from judge.child.snapshot import Snapshot
 from judge.digest import tensor_digest
 from judge.profiles import DeviceProfile
 from judge.sm_budget import enter_budget
-from reference.preprocess import Preprocess, preprocess_for
+from reference.preprocess import preprocess_for
 
 _PR_SET_PDEATHSIG = 1
 _AWAKE_S = 0.002  # most of a submission's repetitions are asked for at once
@@ -140,8 +141,9 @@ class Worker:
         if settings.sms is not None:
             self._held = enter_budget(self._device, settings.sms).held
         self._preprocess = preprocess_for(self._device)
+        self._exported: Callable[..., object] | None = None
         self._function: Callable[..., object] | None = None
-        self._untimed: Preprocess | None = None
+        self._untimed: Untimed | None = None
         self._case: Case | None = None
         self._renewal: Renewal | None = None
         self._results: dict[str, object] = {}
@@ -183,7 +185,7 @@ class Worker:
             return failure
         form = self._settings.inputs
         self._untimed = untimed_part(form, function, self._preprocess)
-        self._function = timed_part(form, function, self._preprocess)
+        self._exported = function
         return Loaded()
 
     def _prepare(self, request: Prepare) -> Prepared:
@@ -192,6 +194,8 @@ class Worker:
         self._poison_results()
         self._renewal = self._snapshot = None
         self._case = request.case
+        form = self._settings.inputs
+        self._function = timed_part(form, self._exported, self._preprocess)
         if self._device.type == "cuda":
             torch.cuda.empty_cache()  # no case inherits the memory layout of the one before
         self._renewal = Renewal(request.case, request.seed, self._device, self._draw_arguments)
@@ -210,14 +214,14 @@ class Worker:
     def _run(self, request: Run) -> Ran:
         self._poison_results()
         function, arguments = self._function, self._renewal.arguments
-        with self._core.chosen_anew() if self._core is not None else contextlib.nullcontext():
-            timed: TimedCalls = time_calls(
-                lambda: function(*arguments),
-                request.warmup,
-                request.repetitions,
-                self._device,
-                self._held,
-            )
+        self._settle(now=True)
+        timed: TimedCalls = time_calls(
+            lambda: function(*arguments),
+            request.warmup,
+            request.repetitions,
+            self._device,
+            self._held,
+        )
         self._synchronize()
         self._results = {"first": timed.first, "last": timed.last}
         self._memory.put([torch.tensor(timed.samples_ms, dtype=torch.float64, device="cpu")])
@@ -227,8 +231,7 @@ class Worker:
         function, arguments = self._function, self._renewal.arguments
         if self._snapshot is None:
             self._get_ready_to_repeat()
-        if self._core is not None:
-            self._core.settle()
+        self._settle()
         self._poison(self._results.pop("returned", None))
 
         def renew() -> None:
@@ -281,7 +284,7 @@ class Worker:
         self._synchronize()
         problem = result_problem(result, self._case, self._device)
         own = [self, self._memory]
-        own += filter(None, (self._driver, self._renewal, self._snapshot))
+        own += filter(None, (self._driver, self._core, self._renewal, self._snapshot))
         collected = Collected(
             problem=problem,
             digests=self._digests(),
@@ -299,6 +302,10 @@ class Worker:
     def _gauge(self) -> Gauged:
         function, arguments = self._function, self._renewal.arguments
         return gpu_time(lambda: function(*arguments), self._device, self._held)
+
+    def _settle(self, *, now: bool = False) -> None:
+        if self._core is not None:
+            self._core.settle(now=now)
 
     def _digests(self) -> dict[str, str]:
         return {
