@@ -12,6 +12,7 @@ from judge.audit import Answers
 from judge.case import Case
 from judge.child.errors import ChildError
 from judge.child.protocol import Gauged
+from judge.conditions import noise
 from judge.implementations import FULL, STUDENT, Implementation
 from judge.record import RivalResult
 from judge.repetitions import Repetitions
@@ -282,4 +283,13 @@ def failures(results: Sequence[RivalResult]) -> list[str]:
         f"{one.case}: {one.implementation} ({one.scope}) left out: {one.verdict}: {one.detail}"
         for one in results
         if one.verdict is not Verdict.PASS
+    ]
+
+
+def noisy(results: Sequence[RivalResult]) -> list[str]:
+    """A line for each t100 and t60 whose calls differ by more than those of a quiet row."""
+    return [
+        f"{one.case}: {one.implementation} ({one.role}) is noisy: {why}"
+        for one in results
+        if one.role and one.timing is not None and (why := noise(one.timing, []))
     ]

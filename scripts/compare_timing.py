@@ -3,8 +3,7 @@
     python scripts/compare_timing.py --submission submissions/v01_gemm --csv OUT.csv
 
 The bare loop is the lab's protocol and nothing else, in this process: inputs, preprocessing,
-10 warm-up calls, 100 calls with CUDA events around each, median; on the quickest core, as the judge
-times.
+10 warm-up calls, 100 calls with CUDA events around each, median; on a quick core, as judged.
 The three alternate, three times by default; the medians of their medians are compared, strict with
 lab and lab with bare. Needs a CUDA device.
 """

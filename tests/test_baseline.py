@@ -23,6 +23,7 @@ from judge.checkpoints import BaselineError, fitting_checkpoints, load_checkpoin
 from judge.implementations import FULL
 from judge.record import Environment, RivalResult
 from judge.repetitions import Repetitions
+from judge.rivals import noisy
 from judge.timing import summarize
 from judge.verdict import Verdict
 
@@ -278,6 +279,14 @@ def test_live_times_become_a_baseline_where_both_are_there() -> None:
             for r in results
         ]
         assert live_baseline(results).t100_ms == {}
+
+
+def test_what_scores_rest_on_is_called_noisy_where_its_calls_differ() -> None:
+    """p90 − p10 may be 5 % of the median and 0.02 ms: 0.12 ms of a call of 2 ms, 0.025 of 0.1."""
+    of_0_1, of_2 = rival("fla", "t100", 0.1), rival("simple", "t60", 2.0)
+    assert noisy([of_0_1]) == []
+    (line,) = noisy([of_0_1, of_2, rival("flash_qla", "", 2.0), rival("flashinfer", "t100", None)])
+    assert line.startswith("chain_equal: simple (t60) is noisy: p90 − p10 is")
 
 
 def calibration(*results: RivalResult) -> Calibration:
