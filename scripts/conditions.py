@@ -21,7 +21,7 @@ def machine_and_protocol(record: Record, *, part: bool) -> str:
     return (
         f"{plain(machine.device_name)}{sms}, driver {machine.driver}, CUDA {machine.cuda}, "
         f"PyTorch {machine.torch}, TileLang {machine.tilelang}; {protocol.name} protocol, "
-        f"{protocol.warmup} warm-ups, {protocol.repetitions} calls"
+        f"{protocol.warmup} warm-ups, {protocol.repetitions} calls, judge {record.judge_version}"
     )
 
 

@@ -46,8 +46,7 @@ def conditions(material: Material) -> Iterator[str]:
     told = dict.fromkeys(machine_and_protocol(record, part=False) for record in measured.records)
     if when := days(measured.records):
         sessions = "one session" if measured.sessions == 1 else f"{measured.sessions} sessions"
-        judges = ", ".join(sorted({record.judge_version for record in measured.records}))
-        yield f"- {when}, {sessions}: {'; '.join(told)}; judge {judges}."
+        yield f"- {when}, {sessions}: {'; '.join(told)}."
     for budget, record in measured.tables.items():
         versions = {one.implementation: one.version for one in record.rivals if one.version}
         there = [
