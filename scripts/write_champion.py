@@ -2,12 +2,15 @@
 
     python scripts/write_champion.py docs/results/h200/champion
 
-FOLDER holds what scripts/champion/raw.py names; docs/champion.md has the commands. What is missing
-is said in the page. In the page the script writes what lies between <!-- champion: NAME --> and
-<!-- champion: end -->, and pictures into docs/pictures; all other text stays as it is.
+FOLDER holds what scripts/champion/raw.py names, and need not exist: times beside the public kernels
+and the score are else the baselines' newest tables of the champion, correctness and other versions
+the ladder's records. docs/champion.md has the commands. What is missing is said in the page. In the
+page the script writes what lies between <!-- champion: NAME --> and <!-- champion: end -->, and
+pictures into docs/pictures; all other text stays as it is.
 
-On standard output it says which demands are not met or not known, and which aims are missed. Exit
-status: 0 where all demands are met, 1 where one is not, or cannot be told yet. Needs matplotlib.
+On standard output it says what is missing, which demands are not met or not known, and which aims
+are missed. Exit status: 0 where all demands are met, 1 where one is not, or cannot be told yet.
+Needs matplotlib.
 """
 
 from __future__ import annotations
@@ -30,12 +33,13 @@ from scripts import markdown  # noqa: E402
 from scripts.champion.goals import goals  # noqa: E402
 from scripts.champion.material import Material  # noqa: E402
 from scripts.champion.page import BLOCKS  # noqa: E402
-from scripts.champion.raw import Raw, RawError, read_raw  # noqa: E402
+from scripts.champion.raw import PUBLIC, Raw, RawError, read_raw  # noqa: E402
 
 PAGE = ROOT / "docs" / "champion.md"
 PICTURES = ROOT / "docs" / "pictures"
 FOLDER = ROOT / "docs" / "results" / "h200" / "champion"
 LADDER = ROOT / "docs" / "results" / "h200" / "ladder"
+BASELINES = ROOT / "docs" / "results" / "h200" / "baselines"
 SUBMISSION = ROOT / "submissions" / "champion"
 
 
@@ -55,7 +59,11 @@ def with_blocks(document: str, material: Material) -> str:
 
 
 def remarks(raw: Raw) -> Iterator[str]:
-    """A line for each demand that is not met or not known, and each aim that is missed."""
+    """What is missing; a line for each demand not met or not known, and each aim that is missed."""
+    if not raw.folder.is_dir():
+        yield f"{raw.folder}: no such folder"
+    if raw.missing:
+        yield f"not measured yet: {', '.join(raw.missing)}"
     for goal in goals(raw):
         if goal.holds is None:
             yield f"not known: {goal.asked}: {goal.found}"
@@ -64,17 +72,16 @@ def remarks(raw: Raw) -> Iterator[str]:
 
 
 @click.command()
-@click.argument(
-    "folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=FOLDER
-)
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=FOLDER)
 @click.option("--ladder", type=click.Path(path_type=Path), default=LADDER)
+@click.option("--baselines", type=click.Path(path_type=Path), default=BASELINES)
 @click.option("--page", type=click.Path(path_type=Path), default=PAGE)
 @click.option("--pictures", type=click.Path(path_type=Path), default=PICTURES)
-def main(folder: Path, ladder: Path, page: Path, pictures: Path) -> None:
+def main(folder: Path, ladder: Path, baselines: Path, page: Path, pictures: Path) -> None:
     """Write the page's blocks and pictures; the module's docstring says from what."""
     pictures.mkdir(parents=True, exist_ok=True)
     try:
-        material = Material(read_raw(folder, ladder), SUBMISSION, page, pictures)
+        material = Material(read_raw(folder, ladder, baselines), SUBMISSION, page, pictures)
         document = with_blocks(page.read_text(), material)
     except (ValueError, OSError) as error:
         raise click.ClickException(str(error)) from None
@@ -82,7 +89,8 @@ def main(folder: Path, ladder: Path, page: Path, pictures: Path) -> None:
     for line in remarks(material.raw):
         click.echo(line)
     if material.raw.public is not None and not material.is_measured:
-        click.echo("the champion is no longer what public.json measured")
+        measured = material.raw.files[PUBLIC]
+        click.echo(f"the champion is no longer what {measured} measured")
     sys.exit(not all(goal.holds for goal in goals(material.raw) if not goal.aim))
 
 

@@ -17,7 +17,7 @@ from judge.timing import summarize
 from judge.verdict import Rules, Verdict
 from scripts.champion.goals import goals
 from scripts.champion.outcomes import UNCHANGED, Change, Outcome, Outcomes
-from scripts.champion.raw import read_raw
+from scripts.champion.raw import Raw, read_raw
 from scripts.champion.variants import VARIANTS
 from scripts.in_process import Run
 from scripts.sweep_shapes import shapes
@@ -167,9 +167,22 @@ def write(folder: Path, name: str, record: object) -> None:
     (folder / name).write_text(to_json(record))
 
 
+def read_all(folder: Path) -> Raw:
+    """A folder, and beside it the ladder's and the baselines' where they are there."""
+    return read_raw(folder, folder.parent / "ladder", folder.parent / "baselines")
+
+
+def write_table(folder: Path, session: str, sms: str, record: Record, day: int = 2) -> Path:
+    """A table among the baselines beside a folder, of a day of January; where it lies."""
+    file = folder.parent / "baselines" / session / f"table-{sms}.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(to_json(replace(record, created=f"2026-01-{day:02}T03:04:05+00:00")))
+    return file
+
+
 def asked(folder: Path, holds: bool | None) -> list[str]:
     """What is asked and does hold, does not, or is not known."""
-    found = goals(read_raw(folder, folder.parent / "ladder"))
+    found = goals(read_all(folder))
     return [goal.asked for goal in found if goal.holds is holds]
 
 

@@ -33,7 +33,7 @@ def test_a_sweep_is_read_as_it_was_written(tmp_path: Path) -> None:
     run = run_now(CPU, [STARTER])
     (tmp_path / "sweep.json").write_bytes(msgspec.json.encode(run))
     sweep([starter, starter], preprocess_for(CPU), CPU, cases, 1000.0, file)
-    (found,) = read_raw(tmp_path, tmp_path).sweeps
+    (found,) = read_raw(tmp_path, tmp_path / "ladder", tmp_path / "baselines").sweeps
     assert found.run == run
     assert found.run.digests == {"starter": find_submission(STARTER).digest}
     sizes = [(one.batch, one.tokens, one.qk_heads, one.v_heads, one.gate) for one in found.shapes]
@@ -65,7 +65,7 @@ def test_variants_are_read_as_they_were_written(tmp_path: Path) -> None:
     found = measured(make_case("x"), functions, preprocess_for(CPU), CPU)
     record = Outcomes(run_now(CPU, [STARTER]), [], found)
     (tmp_path / "variants.json").write_bytes(msgspec.json.encode(record))
-    assert read_raw(tmp_path, tmp_path).variants == record
+    assert read_raw(tmp_path, tmp_path / "ladder", tmp_path / "baselines").variants == record
     verdicts = {one.variant: one.verdict for one in found}
     assert verdicts == {
         UNCHANGED: Verdict.PASS,

@@ -23,11 +23,13 @@ from tests.champion_files import (
     outcomes,
     public_record,
     ratio,
+    read_all,
     suites_record,
     variant_factor,
     write,
     write_all,
     write_sweep,
+    write_table,
 )
 from tests.ladder_records import CASES
 from tests.make_record import make_case
@@ -43,7 +45,15 @@ from scripts.champion.variants import VARIANTS
 from scripts.markdown import link
 from scripts.sweep_shapes import shapes
 from scripts.work import H200, work_of
-from scripts.write_champion import FOLDER, LADDER, PAGE, SUBMISSION, main, with_blocks
+from scripts.write_champion import (
+    BASELINES,
+    FOLDER,
+    LADDER,
+    PAGE,
+    SUBMISSION,
+    main,
+    with_blocks,
+)
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -59,9 +69,7 @@ def block(folder: Path, name: str, submission: Path = SUBMISSION) -> str:
     """A block of the page made from a folder, without its markers."""
     pictures = folder.parent / "pictures"
     pictures.mkdir(exist_ok=True)
-    material = Material(
-        read_raw(folder, folder.parent / "ladder"), submission, folder.parent / "p.md", pictures
-    )
+    material = Material(read_all(folder), submission, folder.parent / "p.md", pictures)
     written = with_blocks(f"<!-- champion: {name} -->\n<!-- champion: end -->", material)
     return written.removesuffix("<!-- champion: end -->").partition("\n")[2].strip()
 
@@ -138,6 +146,32 @@ def test_conditions_tell_what_was_measured_where(raw: Path) -> None:
     other = replace(record.submission, digest="ef" * 32)
     write(raw, "public_16_sms.json", replace(record, submission=other))
     assert "These files are not of one champion" in block(raw, "conditions")
+
+
+def test_conditions_name_the_files_that_were_read(raw: Path) -> None:
+    table = write_table(raw, "aa", "all", public_record())
+    (raw / "public.json").unlink()
+    (raw / "variants.json").unlink()
+    text = block(raw, "conditions")
+    assert text.splitlines()[-1].startswith("Raw files: [table-all.json](baselines/aa/table-all.js")
+    # The page lies beside both folders.
+    names = re.findall(r"\[([\w.-]+)\]\(([\w/.-]+)\)", text)
+    assert dict(names) == {table.name: "baselines/aa/table-all.json"} | {
+        name: f"raw/{name}"
+        for name in (
+            *("public_16_sms.json", "all_suites.json", "sweep.csv", "ceilings.json"),
+            *("v01_gemm.json", "v02_tma.json", "v07_gva_dv.json", "v14_cuda_graph.json"),
+        )
+    }
+    assert "\n- not measured yet: variants\n" in text
+
+
+def test_the_lab_s_own_kernel_is_no_public_one(raw: Path) -> None:
+    record = public_record()
+    own = replace(record.rivals[0], implementation="simple", version="0.3.0")
+    write(raw, "public.json", replace(record, rivals=[own, *record.rivals]))
+    told = "- public kernels: flash_qla 1.0, flashinfer 1.0, fla 1.0\n"
+    assert told in block(raw, "conditions")
 
 
 def test_ceilings_have_a_source(raw: Path) -> None:
@@ -290,12 +324,12 @@ def test_a_missing_file_is_told_by_its_own_blocks_alone(raw: Path) -> None:
 def test_exit_status_and_what_is_printed(raw: Path, tmp_path: Path) -> None:
     page = tmp_path / "p.md"
     page.write_text("Before\n<!-- champion: held -->\n<!-- champion: end -->\nafter\n")
-    words = [str(raw), "--ladder", str(raw), "--page", str(page), "--pictures", str(tmp_path)]
-    empty = [str(tmp_path / "ladder"), *words[1:]]
-    (tmp_path / "ladder").mkdir()
-    words[2] = empty[2] = str(tmp_path / "ladder")
+    words = [str(raw), *options(page)]
+    empty = [str(tmp_path / "nothing"), *options(page)]
     done = CliRunner().invoke(main, words)
-    assert (done.exit_code, "not met" in done.output) == (0, False)
+    assert done.exit_code == 0
+    measured = raw / "public.json"
+    assert done.output == f"the champion is no longer what {measured} measured\n"
     assert re.fullmatch(r"Before\n<!-- champion: held -->\n.*\nafter\n", page.read_text(), re.S)
     write(raw, "public_16_sms.json", few_record(1.1))
     done = CliRunner().invoke(main, words)
@@ -304,6 +338,36 @@ def test_exit_status_and_what_is_printed(raw: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(main, empty)
     assert done.exit_code == 1
     assert "not known: a public score of 118" in done.output
+    assert done.output.splitlines()[:2] == [
+        f"{tmp_path / 'nothing'}: no such folder",
+        "not measured yet: times beside the public kernels, the score, correctness, variants, "
+        "other shapes, the device's ceilings, other versions",
+    ]
+    (raw / "public.json").write_text("{")
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 1
+    assert re.fullmatch(rf"Error: {raw / 'public.json'}: no record: .*\n", done.output)
+
+
+def test_the_command_takes_what_other_pages_have(tmp_path: Path) -> None:
+    folder, page = tmp_path / "raw", tmp_path / "p.md"
+    write_table(folder, "aa", "16", few_record())
+    (tmp_path / "ladder").mkdir()
+    write(tmp_path / "ladder", "champion-all.json", suites_record())
+    page.write_text("<!-- champion: score -->\n<!-- champion: end -->\n")
+    done = CliRunner().invoke(main, [str(folder), *options(page)])
+    assert done.exit_code == 1
+    assert "not known: right" not in done.output
+    assert "not known: a public score" not in done.output
+    # Ratios of 2.4 are worth more than the 120 points that there are at most.
+    assert "Public score: 120.00 " in page.read_text()
+
+
+def options(page: Path) -> list[str]:
+    """Of the command, so that nothing outside the page's folder is read or written."""
+    folder = page.parent
+    words = ["--ladder", str(folder / "ladder"), "--baselines", str(folder / "baselines")]
+    return [*words, "--page", str(page), "--pictures", str(folder / "pictures")]
 
 
 def test_an_aim_that_is_missed_is_told_and_is_no_failure(raw: Path, tmp_path: Path) -> None:
@@ -317,8 +381,7 @@ def test_an_aim_that_is_missed_is_told_and_is_no_failure(raw: Path, tmp_path: Pa
     write(raw, "public.json", record)
     page = tmp_path / "p.md"
     page.write_text("")
-    words = [str(raw), "--ladder", str(tmp_path), "--page", str(page), "--pictures", str(tmp_path)]
-    done = CliRunner().invoke(main, words)
+    done = CliRunner().invoke(main, [str(raw), *options(page)])
     assert done.exit_code == 0
     assert "aim missed: short_tail_state in 0.020 ms of GPU time: 0.0201 ms" in done.output
 
@@ -351,7 +414,7 @@ def test_the_page_s_budget_and_barriers_are_the_kernel_s() -> None:
 
 
 def test_the_committed_page_is_what_the_script_writes(tmp_path: Path) -> None:
-    material = Material(read_raw(FOLDER, LADDER), SUBMISSION, PAGE, tmp_path)
+    material = Material(read_raw(FOLDER, LADDER, BASELINES), SUBMISSION, PAGE, tmp_path)
     document = PAGE.read_text()
     assert set(re.findall(r"<!-- champion: (?!end)([a-z-]+) -->", document)) == set(BLOCKS)
     written = with_blocks(document, material)

@@ -84,6 +84,14 @@ class Pair:
 
 
 @dataclass(frozen=True)
+class RecordFile:
+    """A record, and where it lies."""
+
+    file: Path
+    record: Record
+
+
+@dataclass(frozen=True)
 class Measured:
     """All that was measured. tables: by budget. pairs: by submission. waves: by SMs.
 
@@ -110,18 +118,10 @@ def read_measured(folder: Path, versions: Sequence[str]) -> Measured:
     versions: names of the submissions. Raises BaselinesError where a file is not what it is called.
     """
     sessions = session_folders(folder)
-    tables: dict[str, Record] = {}
     pairs: dict[str, Pair] = {}
     waves: dict[int, Waves] = {}
     runs: dict[str, list[Record]] = {}
     for session in sessions:
-        for budget in BUDGETS:
-            if (file := session.table(budget)).is_file():
-                record = _record(file)
-                if _budget(record) != budget:
-                    raise BaselinesError(f"{file}: was made on {_budget(record)} SMs")
-                if budget not in tables or record.created > tables[budget].created:
-                    tables[budget] = record
         for version in versions:
             if session.has_pair(version):
                 pair = _pair(session, version)
@@ -134,7 +134,29 @@ def read_measured(folder: Path, versions: Sequence[str]) -> Measured:
                 found = _waves(file)
                 if sms not in waves or found.created > waves[sms].created:
                     waves[sms] = found
+    tables = {budget: one.record for budget, one in newest_tables(folder).items()}
     return Measured(tables, pairs, waves, runs, len(sessions))
+
+
+def newest_tables(folder: Path, submission: str | None = None) -> dict[str, RecordFile]:
+    """The newest table of each budget of BUDGETS that has one, of all sessions of a folder.
+
+    submission: whose tables count, all others being passed over; None for any. Raises
+    BaselinesError where a file is not what it is called.
+    """
+    tables: dict[str, RecordFile] = {}
+    for session in session_folders(folder):
+        for budget in BUDGETS:
+            if not (file := session.table(budget)).is_file():
+                continue
+            record = _record(file)
+            if _budget(record) != budget:
+                raise BaselinesError(f"{file}: was made on {_budget(record)} SMs")
+            if submission not in (None, record.submission.name):
+                continue
+            if budget not in tables or record.created > tables[budget].record.created:
+                tables[budget] = RecordFile(file, record)
+    return tables
 
 
 def _budget(record: Record) -> str:

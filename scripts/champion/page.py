@@ -16,12 +16,12 @@ from scripts.champion.times import binds, roofline, times
 from scripts.conditions import days, protocol_and_calls
 from scripts.goal import goal_table
 from scripts.markdown import NOT_MEASURED, link
+from scripts.names import PUBLIC_NAMES
 
 
 def conditions(material: Material) -> Iterator[str]:
     """What was measured when and on what, a line a file, and what is missing."""
     raw = material.raw
-    folder = link(raw.folder, material.page)
     found: list[tuple[str, str, Environment, str]] = []
     for record, of in (
         (raw.public, "times beside the public kernels"),
@@ -29,7 +29,8 @@ def conditions(material: Material) -> Iterator[str]:
         (raw.suites, "correctness"),
     ):
         if record is not None:
-            found.append((of, record.created, record.environment, protocol_and_calls(record)))
+            how = f"{protocol_and_calls(record)}, judge {record.judge_version}"
+            found.append((of, record.created, record.environment, how))
     if raw.variants is not None:
         found.append(
             ("variants", raw.variants.run.created, raw.variants.run.environment, "the lab's loop")
@@ -43,11 +44,15 @@ def conditions(material: Material) -> Iterator[str]:
         yield f"- {of}: {created[:10]}, {_machine(machine)}; {how}"
     if raw.public is not None and raw.public.rivals:
         known = dict.fromkeys(
-            f"{one.implementation} {plain(one.version)}" for one in raw.public.rivals if one.version
+            f"{one.implementation} {plain(one.version)}"
+            for one in raw.public.rivals
+            if one.version and one.implementation in PUBLIC_NAMES
         )
         yield f"- public kernels: {', '.join(known)}"
     if raw.versions:
         yield f"- other versions: {', '.join(raw.versions)}; {days(raw.versions.values())}"
+    if raw.missing:
+        yield f"- not measured yet: {', '.join(raw.missing)}"
     digests = {record.submission.digest for record in (raw.public, raw.few, raw.suites) if record}
     digests |= {raw.variants.run.digests[CHAMPION]} if raw.variants is not None else set()
     digests |= {one.run.digests[CHAMPION] for one in raw.sweeps}
@@ -56,7 +61,8 @@ def conditions(material: Material) -> Iterator[str]:
         yield "These files are not of one champion: its source differs between them."
     else:
         yield f"All are of one source, whose digest begins with {min(digests)[:12]}."
-    yield f"Raw files: [{folder}]({folder})."
+    files = (f"[{file.name}]({link(file, material.page)})" for file in raw.files.values())
+    yield f"Raw files: {', '.join(files)}."
 
 
 def _machine(machine: Environment) -> str:

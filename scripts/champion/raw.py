@@ -1,8 +1,10 @@
-"""The champion's raw files, by the names under which docs/champion.md says to write them.
+"""The champion's raw files: those of its own folder, else what other pages have of the same.
 
-public.json         run.py --reference-benchmarks, all SMs: times beside the public kernels
-public_16_sms.json  the same on 16 SMs with --baseline live: the score
-all_suites.json     run.py on the public, hidden and correctness suites
+public.json         run.py --reference-benchmarks, all SMs: times beside the public kernels; else
+                    the baselines' newest table of the champion on all SMs
+public_16_sms.json  the same on 16 SMs with --baseline live: the score; else the newest on 16 SMs
+all_suites.json     run.py on the public, hidden and correctness suites; else the ladder's record
+                    of the champion on all SMs
 variants.json       scripts/vary_champion.py
 sweep*.csv          scripts/sweep_shapes.py, each with its .json
 ceilings.json       what the judge measured the device to reach (judge/floor.py)
@@ -23,6 +25,7 @@ from judge.floor import Ceilings
 from judge.implementations import CORE
 from judge.record import CaseResult, Record, RivalResult, from_json
 from judge.verdict import Verdict
+from scripts.baselines.sessions import RecordFile, newest_tables
 from scripts.champion.outcomes import Outcomes
 from scripts.in_process import Run
 from scripts.ladder.records import read_ladders
@@ -68,6 +71,7 @@ class Raw:
     """All that there is; None or empty where a file is missing.
 
     versions: records of other versions of the ladder on all SMs of the same kind of device.
+    files: all that was read, by the name that it has, or would have, in the folder.
     """
 
     folder: Path
@@ -78,23 +82,51 @@ class Raw:
     sweeps: list[Sweep]
     ceilings: Ceilings | None
     versions: dict[str, Record]
+    files: dict[str, Path]
+
+    @property
+    def missing(self) -> list[str]:
+        """What there is nothing of, in words."""
+        parts = {
+            "times beside the public kernels": self.public,
+            "the score": self.few,
+            "correctness": self.suites,
+            "variants": self.variants,
+            "other shapes": self.sweeps,
+            "the device's ceilings": self.ceilings,
+            "other versions": self.versions,
+        }
+        return [name for name, there in parts.items() if not there]
 
 
-def read_raw(folder: Path, ladder: Path) -> Raw:
-    """Read a folder, and the ladder's records for versions that have none there.
+def read_raw(folder: Path, ladder: Path, baselines: Path) -> Raw:
+    """Read a folder, and the ladder's and the baselines' records for those that are not there.
 
-    Raises RawError where a file is not what its name says, ValueError where it has another form.
+    Any of the three may be missing. Of the baselines' tables those of another submission are
+    passed over, so that the champion's stay in use when a newer one is of another. Raises RawError
+    where a file is not what its name says, ValueError where it has another form.
     """
-    public = _champion(folder / PUBLIC, None)
+    tables, whole = newest_tables(baselines, CHAMPION), _whole(ladder)
+    public = _champion(folder / PUBLIC, None, tables.get("all"))
+    few = _champion(folder / FEW, FEW_SMS, tables.get(str(FEW_SMS)))
+    suites = _champion(folder / SUITES, None, whole.pop(CHAMPION, None))
+    versions = _versions(folder, whole, public.record) if public is not None else {}
+    sweeps = sorted(folder.glob(SWEEPS))
+    named = {PUBLIC: public, FEW: few, SUITES: suites}
+    named |= {_own_file(name): one for name, one in versions.items()}
+    files = {name: one.file for name, one in named.items() if one is not None}
+    others = (folder / VARIANTS, *sweeps, folder / CEILINGS)
+    files |= {file.name: file for file in others if file.is_file()}
     return Raw(
         folder=folder,
-        public=public,
-        few=_champion(folder / FEW, FEW_SMS),
-        suites=_champion(folder / SUITES, None),
+        public=public and public.record,
+        few=few and few.record,
+        suites=suites and suites.record,
         variants=_decoded(folder / VARIANTS, Outcomes),
-        sweeps=[_sweep(file) for file in sorted(folder.glob(SWEEPS))],
+        sweeps=[_sweep(file) for file in sweeps],
         ceilings=_decoded(folder / CEILINGS, Ceilings),
-        versions={} if public is None else _versions(folder, ladder, public),
+        versions={name: one.record for name, one in versions.items()},
+        files=files,
     )
 
 
@@ -154,44 +186,57 @@ def times_of(record: Record) -> dict[str, Times]:
     return found
 
 
-def _champion(file: Path, sms: int | None) -> Record | None:
-    """A record of the champion on so many SMs, None for all; None where there is no file."""
-    record = _record(file)
-    if record is None:
+def _champion(file: Path, sms: int | None, other: RecordFile | None) -> RecordFile | None:
+    """A record of the champion on so many SMs, None for all; `other` where there is no file."""
+    found = _record(file) or other
+    if found is None:
         return None
-    if record.submission.name != CHAMPION:
-        raise RawError(f"{file}: is of {record.submission.name}, not of the champion")
-    machine = record.environment
+    name, machine = found.record.submission.name, found.record.environment
+    if name != CHAMPION:
+        raise RawError(f"{found.file}: is of {name}, not of the champion")
     here = machine.sms if machine.sms_of is not None else None
     if machine.sms is None or here != sms:
         wanted = "all" if sms is None else sms
-        raise RawError(f"{file}: should be of {wanted} SMs, is of {machine.sms}")
-    return record
+        raise RawError(f"{found.file}: should be of {wanted} SMs, is of {machine.sms}")
+    return found
 
 
-def _versions(folder: Path, ladder: Path, champion: Record) -> dict[str, Record]:
-    found = {}
-    for one in read_ladders(ladder):
-        if one.whole:
-            found |= one.records
-    for name in VERSIONS:
-        record = _record(folder / f"{name}.json")
-        if record is not None:
-            found[name] = record
-    found.pop(CHAMPION, None)
-    device = champion.environment.device_name
+def _whole(ladder: Path) -> dict[str, RecordFile]:
+    """The ladder's records on all SMs."""
     return {
-        name: record
-        for name, record in found.items()
-        if record.environment.device_name == device and record.environment.sms_of is None
+        name: RecordFile(one.files[name], record)
+        for one in read_ladders(ladder)
+        if one.whole
+        for name, record in one.records.items()
     }
 
 
-def _record(file: Path) -> Record | None:
+def _versions(
+    folder: Path, ladder: Mapping[str, RecordFile], champion: Record
+) -> dict[str, RecordFile]:
+    """A folder's records of other versions, else the ladder's, on the champion's kind of device."""
+    found = dict(ladder)
+    for name in VERSIONS:
+        own = _record(folder / _own_file(name))
+        if own is not None and name != CHAMPION:
+            found[name] = own
+    device = champion.environment.device_name
+    return {
+        name: one
+        for name, one in found.items()
+        if one.record.environment.device_name == device and one.record.environment.sms_of is None
+    }
+
+
+def _own_file(version: str) -> str:
+    return f"{version}.json"
+
+
+def _record(file: Path) -> RecordFile | None:
     if not file.is_file():
         return None
     try:
-        return from_json(file.read_bytes())
+        return RecordFile(file, from_json(file.read_bytes()))
     except (ValueError, msgspec.MsgspecError) as error:
         raise RawError(f"{file}: no record: {error}") from None
 

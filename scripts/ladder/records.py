@@ -26,11 +26,15 @@ class LadderError(ValueError):
 
 @dataclass(frozen=True)
 class Ladder:
-    """Records of one SM budget by version, in the ladder's order. whole: all SMs of the device."""
+    """Records of one SM budget by version, in the ladder's order. whole: all SMs of the device.
+
+    files: where the records lie.
+    """
 
     sms: int
     whole: bool
     records: dict[str, Record] = field(default_factory=dict)
+    files: dict[str, Path] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -119,7 +123,8 @@ def read_ladders(folder: Path) -> list[Ladder]:
     for sms, records in sorted(found.items(), reverse=True):
         ordered = {name: records[name][1] for name in VERSIONS if name in records}
         whole = all(record.environment.sms_of is None for record in ordered.values())
-        ladders.append(Ladder(sms, whole, ordered))
+        files = {name: records[name][0] for name in ordered}
+        ladders.append(Ladder(sms, whole, ordered, files))
     return ladders
 
 
