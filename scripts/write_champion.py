@@ -41,6 +41,7 @@ FOLDER = ROOT / "docs" / "results" / "h200" / "champion"
 LADDER = ROOT / "docs" / "results" / "h200" / "ladder"
 BASELINES = ROOT / "docs" / "results" / "h200" / "baselines"
 SUBMISSION = ROOT / "submissions" / "champion"
+READ = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 def with_blocks(document: str, material: Material) -> str:
@@ -73,8 +74,8 @@ def remarks(raw: Raw) -> Iterator[str]:
 
 @click.command()
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path), default=FOLDER)
-@click.option("--ladder", type=click.Path(path_type=Path), default=LADDER)
-@click.option("--baselines", type=click.Path(path_type=Path), default=BASELINES)
+@click.option("--ladder", type=READ, default=LADDER)
+@click.option("--baselines", type=READ, default=BASELINES)
 @click.option("--page", type=click.Path(path_type=Path), default=PAGE)
 @click.option("--pictures", type=click.Path(path_type=Path), default=PICTURES)
 def main(folder: Path, ladder: Path, baselines: Path, page: Path, pictures: Path) -> None:

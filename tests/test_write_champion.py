@@ -352,10 +352,10 @@ def test_exit_status_and_what_is_printed(raw: Path, tmp_path: Path) -> None:
 def test_the_command_takes_what_other_pages_have(tmp_path: Path) -> None:
     folder, page = tmp_path / "raw", tmp_path / "p.md"
     write_table(folder, "aa", "16", few_record())
-    (tmp_path / "ladder").mkdir()
+    words = [str(folder), *options(page)]
     write(tmp_path / "ladder", "champion-all.json", suites_record())
     page.write_text("<!-- champion: score -->\n<!-- champion: end -->\n")
-    done = CliRunner().invoke(main, [str(folder), *options(page)])
+    done = CliRunner().invoke(main, words)
     assert done.exit_code == 1
     assert "not known: right" not in done.output
     assert "not known: a public score" not in done.output
@@ -363,9 +363,22 @@ def test_the_command_takes_what_other_pages_have(tmp_path: Path) -> None:
     assert "Public score: 120.00 " in page.read_text()
 
 
+@pytest.mark.parametrize("option", ["--ladder", "--baselines"])
+def test_a_misspelt_folder_costs_the_page_nothing(raw: Path, tmp_path: Path, option: str) -> None:
+    page = tmp_path / "p.md"
+    page.write_text("<!-- champion: score -->\nmeasured\n<!-- champion: end -->\n")
+    words = [str(raw), *options(page), option, str(tmp_path / "nothing")]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 2
+    assert f"'{tmp_path / 'nothing'}' does not exist" in done.output
+    assert "measured" in page.read_text()
+
+
 def options(page: Path) -> list[str]:
     """Of the command, so that nothing outside the page's folder is read or written."""
     folder = page.parent
+    for name in ("ladder", "baselines"):
+        (folder / name).mkdir(exist_ok=True)
     words = ["--ladder", str(folder / "ladder"), "--baselines", str(folder / "baselines")]
     return [*words, "--page", str(page), "--pictures", str(folder / "pictures")]
 

@@ -25,7 +25,7 @@ _PROCESSOR_FIELD = 39 - 3  # proc(5): field 39 of stat, counted from field 3 beh
 class QuickestCore:
     """Keeps this thread on a core, of those it may use now, on which `work` takes little time.
 
-    The same launch takes the host up to four times as long at one moment as at another
+    The same launch takes the host up to three times as long at one moment as at another
     (docs/measurements.md), and moving between cores costs it some microseconds: short kernels
     would show both. So the thread stays where it is, unless work takes longer than it did and
     another core is clearly quicker.
