@@ -69,7 +69,7 @@ class Guard:
                 if cls.__module__ == module.__name__:
                     watched.append((cls, f"{module.__name__}.{cls.__name__}", tuple(vars(cls))))
         self._kept = [
-            (owner, label, name, getattr(owner, name), _inside(getattr(owner, name)))
+            (owner, label, name, _held(owner, name), _inside(_held(owner, name)))
             for owner, label, names in watched
             for name in names
             if hasattr(owner, name) and name not in ("__dict__", "__weakref__")
@@ -83,7 +83,7 @@ class Guard:
         found = [
             f"{label}.{name}"
             for owner, label, name, original, code in self._kept
-            if (now := getattr(owner, name, None)) is not original or _changed(now, code)
+            if (now := _held(owner, name)) is not original or _changed(now, code)
         ]
         for one in objects:
             shadowed = sorted(vars(one).keys() & vars(type(one)).keys())
@@ -122,8 +122,21 @@ def _callables(module: ModuleType) -> Iterator[str]:
             yield name
 
 
+def _held(owner: object, name: str) -> object:
+    """What a module or class has by that name; None if nothing.
+
+    What stands in a class itself is not asked for: a class method would be bound anew each time.
+    """
+    own = vars(owner)
+    return own[name] if name in own else getattr(owner, name, None)
+
+
 def _inside(value: object) -> tuple[object, ...]:
     """What a function runs while it stays the same object: its code, or what ctypes adds to it."""
+    if isinstance(value, staticmethod | classmethod):
+        return _inside(value.__func__)
+    if isinstance(value, property):
+        return _inside(value.fget)
     if isinstance(value, FunctionType):
         return (value.__code__,)
     if isinstance(value, ctypes._CFuncPtr):

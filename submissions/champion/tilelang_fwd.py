@@ -30,17 +30,21 @@ the initial state, which is exact. No CTA waits for another one. Where a sequenc
 cut, or its segments are hardly longer than their warm-ups, a CTA has one state group and 64
 columns: there are twice as many chains, and a chunk takes two thirds of the time.
 
-    barrier pair                        what is handed over
-    loaded, released [stage]            K, Q, V and A of a chunk; three stages
-    factors_stored, factors_read [2]    what the gates come to, a row each; gates in base 2
-    scores_stored, scores_read          P
-    out_stored, out_written             the output tile
+    barriers             what is handed over
+    loaded [stage]       K, Q, V, A and factors of a chunk, and a free output tile; three stages
+    released [stage]     that all of this, and P, has been read
+    scores_stored [2]    P
+    out_stored [2]       the output of the chunk before
 
-Products are issued early and waited for late, and other work stands in their shadow: S^T @ Q^T
-runs while W' is computed, S is scaled during V_new's product and rounded during P's, and a chunk's
-output goes to its tile while the next chunk's first two products run. That takes 208 registers a
-thread in the state groups (S 64, its rounding 32, accumulators and operands of 16 to 32 each);
-with 200 ptxas makes every product wait for the one before. P's group has 64, the last 32.
+A state group waits for two of them a chunk: P's group is up to two chunks ahead, the loads three.
+
+Products are issued early and waited for late, and other work stands in their shadow: the second
+half of S is rounded while the first is multiplied by K, the output of the chunk before goes to its
+tile during U', S^T @ Q^T runs while V_new is waited for and scaled. S itself is not scaled in most
+chunks: registers hold S / 2^unit, one unit for a head, and the factors make up for it until
+2^UNIT_FLOOR. That takes 208 registers a thread in the state groups (S 64, its rounding 32,
+accumulators and operands of 16 to 32 each); with 200 ptxas makes every product wait for the one
+before. P's group has 64, the last 32.
 
 Needs TileLang 0.1.15; 0.1.9 does not take its loops. In 0.1.15 T.copy by ldmatrix always reads the
 first of several stages, so V has a tile of its own for each stage.
@@ -62,8 +66,11 @@ LOG2_SCALE = -3.5  # scale = 128^(-1/2)
 GROUP = 128
 LOOK_BACK = 128
 # Rows of a chunk's factors: g in base 2, beta, beta * exp(g), exp(g_last - g), scale * exp(g), and
-# the logarithm of the last.
-G, WRITE, FORGET, TO_LAST, FROM_START, G_SCALED = range(6)
+# what S is scaled by. S is in units of 2^unit in all of them.
+G, WRITE, FORGET, TO_LAST, FROM_START, KEEP = range(6)
+# Where the unit of S would fall below 2^UNIT_FLOOR it is 1 again, and S is scaled. bfloat16 goes to
+# 2^127, so that a state may be 2^67 times this unit.
+UNIT_FLOOR = -60.0
 FORGOTTEN = -14.0
 # What a warm-up is taken to cost, in chunks with output: five chunks of random_decay, without
 # the three products that only the output needs.
@@ -148,16 +155,19 @@ def compile_kernel(has_initial_state: bool, columns: int) -> Callable[..., None]
             v_tile_2 = T.alloc_shared((CHUNK, columns), "bfloat16")
             a_tile = T.alloc_shared((STAGES, CHUNK, CHUNK), "bfloat16")
 
-            # What the other groups hand to the state groups.
-            scores_tile = T.alloc_shared((CHUNK, CHUNK), "bfloat16")
-            factors = T.alloc_shared((2, 6, CHUNK), "float32", scope="shared")
+            # What the other groups hand to the state groups, a tile for odd steps and one for even.
+            scores_tile_0 = T.alloc_shared((CHUNK, CHUNK), "bfloat16")
+            scores_tile_1 = T.alloc_shared((CHUNK, CHUNK), "bfloat16")
+            factors = T.alloc_shared((STAGES, 6, CHUNK), "float32", scope="shared")
 
-            out_tile = T.alloc_shared((CHUNK, columns), "bfloat16")
+            out_tile_0 = T.alloc_shared((CHUNK, columns), "bfloat16")
+            out_tile_1 = T.alloc_shared((CHUNK, columns), "bfloat16")
             chunk_gates = T.alloc_shared((LOOK_BACK,), "float32", scope="shared")
 
             # Transposed: a thread holds the same elements of all of them.
             state = T.alloc_fragment((columns, HEAD_DIM), "float32")
-            state_operand = T.alloc_fragment((columns, HEAD_DIM), "bfloat16")
+            operand_0 = T.alloc_fragment((columns, HEAD_DIM // 2), "bfloat16")
+            operand_1 = T.alloc_fragment((columns, HEAD_DIM // 2), "bfloat16")
             values = T.alloc_fragment((CHUNK, columns), "bfloat16")
             u = T.alloc_fragment((columns, CHUNK), "float32")
             w_operand = T.alloc_fragment((columns, CHUNK), "bfloat16")
@@ -167,27 +177,29 @@ def compile_kernel(has_initial_state: bool, columns: int) -> Callable[..., None]
             out = T.alloc_fragment((columns, CHUNK), "float32")
             out_rows = T.alloc_fragment((CHUNK, columns), "bfloat16")
             scores = T.alloc_fragment((CHUNK, CHUNK), "float32")
-            forget = T.alloc_fragment((CHUNK,), "float32")
+            row_gate = T.alloc_fragment((CHUNK,), "float32")
+            column_gate = T.alloc_fragment((CHUNK,), "float32")
+            forget = T.alloc_fragment((CHUNK // 2,), "float32")
+            write = T.alloc_fragment((CHUNK // 2,), "float32")
+            from_start = T.alloc_fragment((CHUNK,), "float32")
             to_last = T.alloc_fragment((CHUNK,), "float32")
             T.annotate_layout(
                 {
                     v_tile_0: make_full_bank_swizzled_layout(v_tile_0),
                     v_tile_1: make_full_bank_swizzled_layout(v_tile_1),
                     v_tile_2: make_full_bank_swizzled_layout(v_tile_2),
-                    out_tile: make_full_bank_swizzled_layout(out_tile),
+                    out_tile_0: make_full_bank_swizzled_layout(out_tile_0),
+                    out_tile_1: make_full_bank_swizzled_layout(out_tile_1),
                     values: T.Fragment((CHUNK, columns), forward_fn=transposed_accumulator),
                     out_rows: T.Fragment((CHUNK, columns), forward_fn=transposed_accumulator),
                 }
             )
 
-            loaded = T.alloc_barrier([32] * STAGES)
+            # The loading warp, the storing warp and the two of the factors.
+            loaded = T.alloc_barrier([64 + CHUNK] * STAGES)
             released = T.alloc_barrier([state_threads + GROUP] * STAGES)
-            factors_stored = T.alloc_barrier([CHUNK] * 2)
-            factors_read = T.alloc_barrier([state_threads + GROUP] * 2)
-            scores_stored = T.alloc_barrier(GROUP)
-            scores_read = T.alloc_barrier(state_threads)
-            out_stored = T.alloc_barrier(state_threads)
-            out_written = T.alloc_barrier(32)
+            scores_stored = T.alloc_barrier([GROUP] * 2)
+            out_stored = T.alloc_barrier([state_threads] * 2)
 
             # Back from the segment's first chunk until the gates have forgotten what was before.
             decayed = T.alloc_var("float32", init=0.0)
@@ -213,51 +225,58 @@ def compile_kernel(has_initial_state: bool, columns: int) -> Callable[..., None]
                         T.clear(state)
                 else:
                     T.clear(state)
-                T.copy(state, state_operand)
                 for low, high, with_output in ((start, begin, False), (begin, end, True)):
                     for chunk in T.serial(low, high):
                         step = chunk - start
                         stage = step % STAGES
                         half = step % 2
                         T.barrier_wait(loaded[stage], step // STAGES % 2)
+                        for i, j in T.Parallel(columns, HEAD_DIM // 2):
+                            operand_0[i, j] = state[i, j]
                         gemm(
-                            state_operand,
-                            k_tile[stage, :, :],
+                            operand_0,
+                            k_tile[stage, :, 0 : HEAD_DIM // 2],
                             u,
                             transpose_B=True,
                             clear_accum=True,
+                        )
+                        for i, j in T.Parallel(columns, HEAD_DIM // 2):
+                            operand_1[i, j] = state[i, HEAD_DIM // 2 + j]
+                        gemm(
+                            operand_1,
+                            k_tile[stage, :, HEAD_DIM // 2 : HEAD_DIM],
+                            u,
+                            transpose_B=True,
                         )
                         if with_output:
                             # The output of the chunk before. With the first chunk there is none
                             # yet: what is handed over then is not written.
                             for i, j in T.Parallel(columns, CHUNK):
                                 out_rows[j, i] = out[i, j]
-                            gemm(
-                                state_operand,
-                                q_tile[stage, :, :],
-                                out,
-                                transpose_B=True,
-                                clear_accum=True,
-                            )
+                            if half == 0:
+                                T.copy(out_rows, out_tile_1)
+                            else:
+                                T.copy(out_rows, out_tile_0)
+                            T.fence_proxy_async()
+                            T.barrier_arrive(out_stored[1 - half])
                         if stage == 0:
                             T.copy(v_tile_0, values)
                         elif stage == 1:
                             T.copy(v_tile_1, values)
                         else:
                             T.copy(v_tile_2, values)
-                        if with_output:
-                            # It goes to its tile in the shadow of U' and S^T Q^T, and is told of
-                            # in that of V_new.
-                            T.barrier_wait(out_written, (chunk - begin + 1) % 2)
-                            T.copy(out_rows, out_tile)
-                        T.barrier_wait(factors_stored[half], step // 2 % 2)
-                        # Read ahead of the wait: U' is used as soon as it is there.
-                        T.copy(factors[half, FORGET, :], forget)
-                        T.wait_wgmma(1 if with_output else 0)
+                        # The first half's factors are read ahead of the wait, the others while it
+                        # is computed.
+                        T.copy(factors[stage, FORGET, 0 : CHUNK // 2], forget)
+                        T.copy(factors[stage, WRITE, 0 : CHUNK // 2], write)
+                        T.wait_wgmma(0)
                         T.warpgroup_fence_operand(u, num_regs=32)
-                        for i, j in T.Parallel(columns, CHUNK):
-                            w_operand[i, j] = (
-                                factors[half, WRITE, j] * values[j, i] - forget[j] * u[i, j]
+                        for i, j in T.Parallel(columns, CHUNK // 2):
+                            w_operand[i, j] = write[j] * values[j, i] - forget[j] * u[i, j]
+                        for i, j in T.Parallel(columns, CHUNK // 2):
+                            w_operand[i, CHUNK // 2 + j] = (
+                                factors[stage, WRITE, CHUNK // 2 + j] * values[CHUNK // 2 + j, i]
+                                - factors[stage, FORGET, CHUNK // 2 + j] * u[i, CHUNK // 2 + j]
                             )
                         gemm(
                             w_operand,
@@ -266,56 +285,66 @@ def compile_kernel(has_initial_state: bool, columns: int) -> Callable[..., None]
                             transpose_B=True,
                             clear_accum=True,
                         )
-                        keep = T.exp2(factors[half, G, CHUNK - 1])
-                        for i, j in T.Parallel(columns, HEAD_DIM):
-                            state[i, j] *= keep
                         if with_output:
-                            T.fence_proxy_async()
-                            T.barrier_arrive(out_stored)
-                        T.copy(factors[half, TO_LAST, :], to_last)
-                        T.wait_wgmma(0)
-                        T.warpgroup_fence_operand(v_new, num_regs=32)
-                        for i, j in T.Parallel(columns, CHUNK):
-                            v_new_decayed[i, j] = v_new[i, j] * to_last[j]
-                        gemm(v_new_decayed, k_tile[stage, :, :], state)
-                        if with_output:
-                            T.warpgroup_fence_operand(out, num_regs=32)
-                            T.copy(v_new, v_new_operand)
-                            T.barrier_wait(scores_stored, (chunk - begin) % 2)
-                            for i, j in T.Parallel(columns, CHUNK):
-                                out[i, j] *= factors[half, FROM_START, j]
-                            T.barrier_arrive(factors_read[half])
                             gemm(
-                                v_new_operand,
-                                scores_tile,
+                                operand_0,
+                                q_tile[stage, :, 0 : HEAD_DIM // 2],
+                                out,
+                                transpose_B=True,
+                                clear_accum=True,
+                            )
+                            gemm(
+                                operand_1,
+                                q_tile[stage, :, HEAD_DIM // 2 : HEAD_DIM],
                                 out,
                                 transpose_B=True,
                             )
+                        keep = factors[stage, KEEP, 0]
+                        if keep < 1.0:
+                            for i, j in T.Parallel(columns, HEAD_DIM):
+                                state[i, j] *= keep
+                        T.copy(factors[stage, TO_LAST, :], to_last)
+                        T.wait_wgmma(2 if with_output else 0)
+                        T.warpgroup_fence_operand(v_new, num_regs=32)
+                        for i, j in T.Parallel(columns, CHUNK):
+                            v_new_decayed[i, j] = v_new[i, j] * to_last[j]
+                        if with_output:
+                            T.copy(factors[stage, FROM_START, :], from_start)
+                        gemm(v_new_decayed, k_tile[stage, :, :], state)
+                        if with_output:
+                            T.copy(v_new, v_new_operand)
                             T.wait_wgmma(1)
-                            T.warpgroup_fence_operand(state, num_regs=64)
-                            T.barrier_arrive(released[stage])
-                            T.copy(state, state_operand)
-                            T.wait_wgmma(0)
                             T.warpgroup_fence_operand(out, num_regs=32)
-                            T.barrier_arrive(scores_read)
-                        else:
-                            T.barrier_arrive(factors_read[half])
-                            T.wait_wgmma(0)
-                            T.warpgroup_fence_operand(state, num_regs=64)
-                            T.barrier_arrive(released[stage])
-                            T.copy(state, state_operand)
+                            for i, j in T.Parallel(columns, CHUNK):
+                                out[i, j] *= from_start[j]
+                            T.barrier_wait(scores_stored[half], step // 2 % 2)
+                            if half == 0:
+                                gemm(v_new_operand, scores_tile_0, out, transpose_B=True)
+                            else:
+                                gemm(v_new_operand, scores_tile_1, out, transpose_B=True)
+                        T.wait_wgmma(0)
+                        T.warpgroup_fence_operand(state, num_regs=64)
+                        if with_output:
+                            T.warpgroup_fence_operand(out, num_regs=32)
+                        T.barrier_arrive(released[stage])
                 for i, j in T.Parallel(columns, CHUNK):
                     out_rows[j, i] = out[i, j]
-                T.barrier_wait(out_written, (end - begin + 1) % 2)
-                T.copy(out_rows, out_tile)
+                steps = end - start
+                T.barrier_wait(loaded[steps % STAGES], steps // STAGES % 2)
+                if steps % 2 == 0:
+                    T.copy(out_rows, out_tile_1)
+                else:
+                    T.copy(out_rows, out_tile_0)
                 T.fence_proxy_async()
-                T.barrier_arrive(out_stored)
+                T.barrier_arrive(out_stored[(steps + 1) % 2])
                 if end == chunks:
                     for i, j in T.Parallel(columns, HEAD_DIM):
                         final_state[b, v_head, j, first + i] = state[i, j]
 
             elif thread < state_threads + GROUP:
                 T.set_max_nreg(64, 0)
+                # With this one TileLang adds none to the loop.
+                T.fence_proxy_async()
                 for low, high, with_output in ((start, begin, False), (begin, end, True)):
                     for chunk in T.serial(low, high):
                         step = chunk - start
@@ -323,102 +352,134 @@ def compile_kernel(has_initial_state: bool, columns: int) -> Callable[..., None]
                         half = step % 2
                         T.barrier_wait(loaded[stage], step // STAGES % 2)
                         if with_output:
-                            T.gemm(
+                            gemm(
                                 q_tile[stage, :, :],
                                 k_tile[stage, :, :],
                                 scores,
                                 transpose_B=True,
                                 clear_accum=True,
                             )
-                        T.barrier_arrive(released[stage])
-                        if with_output:
-                            for i, j in T.Parallel(CHUNK, CHUNK):
-                                scores[i, j] = T.if_then_else(i >= j, scores[i, j], 0.0)
+                            T.copy(factors[stage, G, :], row_gate)
+                            T.copy(factors[stage, G, :], column_gate)
+                            T.wait_wgmma(0)
                             T.warpgroup_fence_operand(scores, num_regs=32)
-                        T.barrier_wait(factors_stored[half], step // 2 % 2)
-                        if with_output:
-                            # Above the diagonal, where the scores are zero by now, the difference
-                            # of gates is positive, and large where they are strong.
+                            # Above the diagonal the difference of gates is positive, and large
+                            # where they are strong.
                             for i, j in T.Parallel(CHUNK, CHUNK):
                                 scores[i, j] *= T.exp2(
-                                    T.min(
-                                        factors[half, G_SCALED, i] - factors[half, G, j], LOG2_SCALE
+                                    T.if_then_else(
+                                        i >= j,
+                                        row_gate[i] + LOG2_SCALE - column_gate[j],
+                                        -T.infinity("float32"),
                                     )
                                 )
-                        T.barrier_arrive(factors_read[half])
-                        if with_output:
-                            T.barrier_wait(scores_read, (chunk - begin + 1) % 2)
-                            T.copy(scores, scores_tile)
+                            if step >= 2:
+                                T.barrier_wait(
+                                    released[(step - 2) % STAGES], (step - 2) // STAGES % 2
+                                )
+                            if half == 0:
+                                T.copy(scores, scores_tile_0)
+                            else:
+                                T.copy(scores, scores_tile_1)
                             T.fence_proxy_async()
-                            T.barrier_arrive(scores_stored)
+                        T.barrier_arrive(scores_stored[half])
+                        T.barrier_arrive(released[stage])
 
             else:
                 T.set_max_nreg(32, 0)
                 if thread < state_threads + GROUP + 32:
-                    for chunk in T.serial(start, end):
+                    # One step more than chunks, empty: it hands over the last one's output tile.
+                    for chunk in T.serial(start, end + 1):
                         step = chunk - start
                         stage = step % STAGES
                         token = chunk * CHUNK
                         T.barrier_wait(released[stage], (step // STAGES + 1) % 2)
-                        T.tma_copy(
-                            k[b, token : token + CHUNK, qk_head, 0:HEAD_DIM],
-                            k_tile[stage, :, :],
-                            barrier=loaded[stage],
-                        )
-                        if chunk >= begin:
+                        if chunk < end:
                             T.tma_copy(
-                                q[b, token : token + CHUNK, qk_head, 0:HEAD_DIM],
-                                q_tile[stage, :, :],
+                                k[b, token : token + CHUNK, qk_head, 0:HEAD_DIM],
+                                k_tile[stage, :, :],
                                 barrier=loaded[stage],
                             )
-                        for s, v_tile in ((0, v_tile_0), (1, v_tile_1), (2, v_tile_2)):
-                            if stage == s:
+                            if chunk >= begin:
                                 T.tma_copy(
-                                    v[b, token : token + CHUNK, v_head, first : first + columns],
-                                    v_tile,
-                                    barrier=loaded[s],
+                                    q[b, token : token + CHUNK, qk_head, 0:HEAD_DIM],
+                                    q_tile[stage, :, :],
+                                    barrier=loaded[stage],
                                 )
-                        T.tma_copy(
-                            A[b, token : token + CHUNK, v_head, 0:CHUNK],
-                            a_tile[stage, :, :],
-                            barrier=loaded[stage],
-                        )
+                            for s, v_tile in ((0, v_tile_0), (1, v_tile_1), (2, v_tile_2)):
+                                if stage == s:
+                                    T.tma_copy(
+                                        v[
+                                            b,
+                                            token : token + CHUNK,
+                                            v_head,
+                                            first : first + columns,
+                                        ],
+                                        v_tile,
+                                        barrier=loaded[s],
+                                    )
+                            T.tma_copy(
+                                A[b, token : token + CHUNK, v_head, 0:CHUNK],
+                                a_tile[stage, :, :],
+                                barrier=loaded[stage],
+                            )
                         T.barrier_arrive(loaded[stage])
                 elif thread < state_threads + GROUP + 64:
-                    # The tile that is handed over with a chunk holds the one before, if any.
+                    # A chunk's step is told once the output three steps before has left its tile,
+                    # which is one of two: the next chunk's step stores it.
+                    for stage in T.serial(STAGES):
+                        T.barrier_arrive(loaded[stage])
+                    for step in T.serial(begin - start):
+                        T.barrier_wait(loaded[step % STAGES], step // STAGES % 2)
+                        T.barrier_arrive(loaded[step % STAGES])
+                    # What is handed over first is the output of no chunk.
                     for n in T.serial(end - begin + 1):
-                        T.barrier_wait(out_stored, n % 2)
+                        step = begin - start + n - 1
+                        T.barrier_wait(out_stored[(step + 2) % 2], n // 2 % 2)
                         if n > 0:
-                            token = (begin + n - 1) * CHUNK
-                            T.copy(
-                                out_tile,
-                                output[b, token : token + CHUNK, v_head, first : first + columns],
-                            )
-                        T.barrier_arrive(out_written)
+                            token = (start + step) * CHUNK
+                            for s, out_tile in ((0, out_tile_0), (1, out_tile_1)):
+                                if step % 2 == s:
+                                    T.copy(
+                                        out_tile,
+                                        output[
+                                            b,
+                                            token : token + CHUNK,
+                                            v_head,
+                                            first : first + columns,
+                                        ],
+                                    )
+                            T.barrier_arrive(loaded[step % STAGES])
                 else:
                     # A token a thread; the next chunk's gates are loaded before they are needed.
                     token = thread - (threads - CHUNK)
                     next_g = T.alloc_var("float32", init=0.0)
                     next_beta = T.alloc_var("float32", init=0.0)
-                    at = T.alloc_var("int32", init=start * CHUNK + token)
-                    next_g = g_cumsum[b, T.min(at, tokens - 1), v_head]
-                    next_beta = T.if_then_else(at < tokens, beta[b, at, v_head], 0.0)
-                    for chunk in T.serial(start, end):
+                    unit = T.alloc_var("float32", init=0.0)
+                    at = T.alloc_var("int32", init=T.min(start * CHUNK + token, tokens - 1))
+                    next_g = g_cumsum[b, at, v_head]
+                    next_beta = beta[b, at, v_head]
+                    for chunk in T.serial(start, end + 1):
                         step = chunk - start
-                        half = step % 2
-                        T.barrier_wait(factors_read[half], (step // 2 + 1) % 2)
+                        stage = step % STAGES
+                        T.barrier_wait(released[stage], (step // STAGES + 1) % 2)
                         next_g = next_g * LOG2_E
-                        factors[half, G, token] = next_g
-                        factors[half, G_SCALED, token] = next_g + LOG2_SCALE
-                        factors[half, WRITE, token] = next_beta
-                        factors[half, FORGET, token] = next_beta * T.exp2(next_g)
-                        factors[half, FROM_START, token] = T.exp2(next_g + LOG2_SCALE)
+                        factors[stage, G, token] = next_g
+                        factors[stage, WRITE, token] = next_beta
+                        factors[stage, FORGET, token] = next_beta * T.exp2(next_g + unit)
+                        factors[stage, FROM_START, token] = T.exp2(next_g + unit + LOG2_SCALE)
                         T.sync_threads(1, CHUNK)
-                        factors[half, TO_LAST, token] = T.exp2(factors[half, G, CHUNK - 1] - next_g)
-                        T.barrier_arrive(factors_stored[half])
-                        at = at + CHUNK
-                        next_g = g_cumsum[b, T.min(at, tokens - 1), v_head]
-                        next_beta = T.if_then_else(at < tokens, beta[b, at, v_head], 0.0)
+                        last = factors[stage, G, CHUNK - 1]
+                        base = T.if_then_else(
+                            unit + last < UNIT_FLOOR or chunk >= end - 1, last, -unit
+                        )
+                        factors[stage, KEEP, token] = T.exp2(unit + base)
+                        factors[stage, TO_LAST, token] = T.exp2(base - next_g)
+                        unit = last - base
+                        T.barrier_arrive(loaded[stage])
+                        at = T.min(at + CHUNK, tokens - 1)
+                        next_g = g_cumsum[b, at, v_head]
+                        next_beta = beta[b, at, v_head]
 
     return kernel
 
