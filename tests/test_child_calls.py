@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from types import ModuleType
 
 import pytest
 import torch
 
-from judge.child import driver
 from judge.child.calls import time_call
-from judge.child.guard import Guard
 from judge.child.results import plain_addresses, result_problem
 from judge.child.snapshot import Snapshot
 from tests.trial import verdict_cases
 
 CPU = torch.device("cpu")
 CASE = replace(verdict_cases()[0], batch=1, tokens=3, v_heads=2)
-
-
-NEEDS_HANDLES = pytest.mark.skipif(
-    not hasattr(torch.cuda.Event, "cuda_event"), reason="PyTorch was built without CUDA"
-)
 
 
 def result_of(value: float) -> tuple[torch.Tensor, torch.Tensor]:
@@ -238,63 +229,3 @@ def test_copies_stay_as_they_were_when_the_result_changes() -> None:
     assert snapshot.digest() == before
     snapshot.copy((output, state), 0)
     assert snapshot.digest() != before
-
-
-@pytest.mark.parametrize(
-    ("owner", "name", "label"),
-    [
-        (torch.Tensor, "is_neg", "torch.Tensor.is_neg"),
-        (torch.Tensor, "shape", "torch.Tensor.shape"),
-        (torch.cuda.CUDAGraph, "replay", "torch.cuda.CUDAGraph.replay"),
-        (torch.cuda, "_lazy_init", "torch.cuda._lazy_init"),
-        pytest.param(
-            *(torch.cuda.Event, "cuda_event", "torch.cuda.Event.cuda_event"), marks=NEEDS_HANDLES
-        ),
-        pytest.param(
-            *(torch.cuda.Stream, "cuda_stream", "torch.cuda.Stream.cuda_stream"),
-            marks=NEEDS_HANDLES,
-        ),
-        (torch.cuda.profiler, "stop", "torch.cuda.profiler.stop"),
-        (torch, "tensor", "torch.tensor"),
-        (gc, "disable", "gc.disable"),
-    ],
-)
-def test_guard_names_what_was_replaced(
-    owner: type | ModuleType, name: str, label: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    guard = Guard([])
-    assert guard.replaced() == []
-    with monkeypatch.context() as patch:
-        patch.setattr(owner, name, lambda *_: None)
-        found = guard.replaced()
-    assert found == [label]
-    assert guard.replaced() == []
-
-
-def test_guard_watches_the_functions_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "_copy_bytes", print)  # as where there is a driver
-    guard = Guard([driver])
-    assert guard.replaced(driver.Driver()) == []
-    monkeypatch.setattr(driver, "_copy_bytes", lambda *_: 0)
-    assert guard.replaced() == ["judge.child.driver._copy_bytes"]
-
-
-def test_guard_sees_what_ctypes_is_told_to_run_around_a_function(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    function = ctypes.PyDLL(None).abs
-    monkeypatch.setattr(driver, "_record_event", function)
-    guard = Guard([driver])
-    assert guard.replaced() == []
-    function.errcheck = lambda result, *_: result
-    assert guard.replaced() == ["judge.child.driver._record_event"]
-
-
-def test_guard_sees_a_tool_that_watches_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Monitoring:
-        @staticmethod
-        def get_tool(number: int) -> str | None:
-            return "profiler" if number == 2 else None
-
-    monkeypatch.setattr("sys.monitoring", Monitoring, raising=False)
-    assert Guard([]).replaced() == ["what Python runs, by sys.monitoring"]

@@ -15,7 +15,7 @@ import statistics
 import sys
 import time
 from collections.abc import Iterator
-from types import FunctionType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 
 import torch
 import torch.nn.functional as F
@@ -69,7 +69,7 @@ class Guard:
                 if cls.__module__ == module.__name__:
                     watched.append((cls, f"{module.__name__}.{cls.__name__}", tuple(vars(cls))))
         self._kept = [
-            (owner, label, name, _held(owner, name), _inside(_held(owner, name)))
+            (owner, label, name, _held(owner, name))
             for owner, label, names in watched
             for name in names
             if hasattr(owner, name) and name not in ("__dict__", "__weakref__")
@@ -82,8 +82,8 @@ class Guard:
         """
         found = [
             f"{label}.{name}"
-            for owner, label, name, original, code in self._kept
-            if (now := _held(owner, name)) is not original or _changed(now, code)
+            for owner, label, name, kept in self._kept
+            if _changed(_held(owner, name), kept)
         ]
         for one in objects:
             shadowed = sorted(vars(one).keys() & vars(type(one)).keys())
@@ -122,28 +122,32 @@ def _callables(module: ModuleType) -> Iterator[str]:
             yield name
 
 
-def _held(owner: object, name: str) -> object:
-    """What a module or class has by that name; None if nothing.
+def _held(owner: object, name: str) -> tuple[object, ...]:
+    """What a module or class has by that name: what stands in it, and what it gives when asked.
 
-    What stands in a class itself is not asked for: a class method would be bound anew each time.
+    The two differ where the owner's class comes first, which can be exchanged; a module's own code
+    does not ask.
     """
-    own = vars(owner)
-    return own[name] if name in own else getattr(owner, name, None)
+    return (*_parts(vars(owner).get(name)), *_parts(getattr(owner, name, None)))
 
 
-def _inside(value: object) -> tuple[object, ...]:
-    """What a function runs while it stays the same object: its code, or what ctypes adds to it."""
+def _parts(value: object) -> tuple[object, ...]:
+    """A value and what it runs, which may change while it stays the same object.
+
+    That is a function's code, what a method or property was made of, or what ctypes adds.
+    """
+    if type(value) is MethodType:  # made anew each time; isinstance believes what poses as one
+        return (value.__self__, *_parts(value.__func__))
     if isinstance(value, staticmethod | classmethod):
-        return _inside(value.__func__)
+        return (value, *_parts(value.__func__))
     if isinstance(value, property):
-        return _inside(value.fget)
+        return (value, *_parts(value.fget), *_parts(value.fset), *_parts(value.fdel))
     if isinstance(value, FunctionType):
-        return (value.__code__,)
+        return (value, value.__code__)
     if isinstance(value, ctypes._CFuncPtr):
-        return (value.restype, value.argtypes, getattr(value, "errcheck", None))
-    return ()
+        return (value, value.restype, value.argtypes, getattr(value, "errcheck", None))
+    return (value,)
 
 
-def _changed(value: object, inside: tuple[object, ...]) -> bool:
-    now = _inside(value)
-    return [id(one) for one in now] != [id(one) for one in inside]
+def _changed(now: tuple[object, ...], kept: tuple[object, ...]) -> bool:
+    return [id(one) for one in now] != [id(one) for one in kept]
