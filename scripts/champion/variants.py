@@ -197,6 +197,66 @@ gemm = partial(""",
     ("T.alloc_barrier([state_threads] * 2)", "T.alloc_barrier([state_threads // 32] * 2)"),
 )
 
+# The last chunk waits for the step after it, as its output would; the V that it reads is not used.
+_VALUES_AHEAD: Edits = (
+    (
+        """\
+                    T.clear(state)
+                for low, high, with_output in""",
+        """\
+                    T.clear(state)
+                T.barrier_wait(loaded[0], 0)
+                T.copy(v_tile_0, values)
+                T.fence_proxy_async()
+                for low, high, with_output in""",
+    ),
+    (
+        """\
+                        T.barrier_wait(loaded[stage], step // STAGES % 2)
+                        for i, j in T.Parallel(columns, HEAD_DIM // 2):
+                            operand_0""",
+        """\
+                        for i, j in T.Parallel(columns, HEAD_DIM // 2):
+                            operand_0""",
+    ),
+    (
+        """\
+                        if stage == 0:
+                            T.copy(v_tile_0, values)
+                        elif stage == 1:
+                            T.copy(v_tile_1, values)
+                        else:
+                            T.copy(v_tile_2, values)
+""",
+        "",
+    ),
+    (
+        """\
+                        T.wait_wgmma(0)
+                        T.warpgroup_fence_operand(state, num_regs=64)
+""",
+        """\
+                        following = (step + 1) % STAGES
+                        T.barrier_wait(loaded[following], (step + 1) // STAGES % 2)
+                        if following == 0:
+                            T.copy(v_tile_0, values)
+                        elif following == 1:
+                            T.copy(v_tile_1, values)
+                        else:
+                            T.copy(v_tile_2, values)
+                        T.fence_proxy_async()
+                        T.wait_wgmma(0)
+                        T.warpgroup_fence_operand(state, num_regs=64)
+""",
+    ),
+    (
+        """\
+                T.barrier_wait(loaded[steps % STAGES], steps // STAGES % 2)
+""",
+        "",
+    ),
+)
+
 VARIANTS = (
     Variant(
         "one_segment",
@@ -273,5 +333,11 @@ VARIANTS = (
         "one thread of a warp arrives for all at released, scores_stored and out_stored",
         False,
         _ONE_ARRIVAL_A_WARP,
+    ),
+    Variant(
+        "values_ahead",
+        "V of the next chunk is read while the products of S and of the output run",
+        False,
+        _VALUES_AHEAD,
     ),
 )
