@@ -257,6 +257,41 @@ _VALUES_AHEAD: Edits = (
     ),
 )
 
+# The first chunk is in one of the two loops only.
+_SECOND_GROUP_LATER: Edits = (
+    (
+        """\
+            out_stored = T.alloc_barrier([state_threads] * 2)
+""",
+        """\
+            out_stored = T.alloc_barrier([state_threads] * 2)
+            first_began = T.alloc_barrier(GROUP)
+""",
+    ),
+    (
+        """\
+                    T.clear(state)
+                for low, high, with_output in""",
+        """\
+                    T.clear(state)
+                if columns == HEAD_DIM and thread >= GROUP:
+                    T.barrier_wait(first_began, 0)
+                for low, high, with_output in""",
+    ),
+    (
+        """\
+                        T.wait_wgmma(0)
+                        T.warpgroup_fence_operand(u, num_regs=32)
+""",
+        """\
+                        if columns == HEAD_DIM and chunk == start and thread < GROUP:
+                            T.barrier_arrive(first_began)
+                        T.wait_wgmma(0)
+                        T.warpgroup_fence_operand(u, num_regs=32)
+""",
+    ),
+)
+
 VARIANTS = (
     Variant(
         "one_segment",
@@ -339,5 +374,11 @@ VARIANTS = (
         "V of the next chunk is read while the products of S and of the output run",
         False,
         _VALUES_AHEAD,
+    ),
+    Variant(
+        "second_group_later",
+        "the second state group starts when the first has issued its first U'",
+        False,
+        _SECOND_GROUP_LATER,
     ),
 )
