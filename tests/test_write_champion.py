@@ -238,14 +238,14 @@ def test_a_wrong_variant_has_no_ratio(raw: Path) -> None:
             one.verdict = Verdict.WRONG
         if one.variant == "forgets_later":
             one.median_ms *= 1.005 / variant_factor("forgets_later")
-    gone = ("scaled_late", "chain_equal")
+    gone = ("scaled_always", "chain_equal")
     left = [one for one in record.outcomes if (one.variant, one.case) != gone]
     (raw / "variants.json").write_bytes(msgspec.json.encode(replace(record, outcomes=left)))
     text = block(raw, "ablation")
     place = list(CASES).index("chain_equal")
     assert row(text, "two_stages")[place] == "WRONG"
     assert row(text, "two_stages")[-2:] == ["–", "wrong"]
-    assert row(text, "scaled_late")[-2:] == ["–", "not timed everywhere"]
+    assert row(text, "scaled_always")[-2:] == ["–", "not timed everywhere"]
     assert row(text, "forgets_later")[-2:] == ["1.005", "no difference"]
 
 

@@ -33,107 +33,261 @@ def source_of(variant: Variant, champion: str) -> str:
     return source
 
 
-_OUTPUT_EARLIER: Edits = (
-    (
-        """\
-            forget = T.alloc_fragment((CHUNK,), "float32")
-            to_last = T.alloc_fragment((CHUNK,), "float32")
-""",
-        "",
-    ),
-    (
-        """\
-                            for i, j in T.Parallel(columns, CHUNK):
-                                out_rows[j, i] = out[i, j]
-                            gemm(
-""",
-        """\
-                            if chunk > begin:
-                                for i, j in T.Parallel(columns, CHUNK):
-                                    out_rows[j, i] = out[i, j]
-                                T.barrier_wait(out_written, (chunk - begin) % 2)
-                                T.copy(out_rows, out_tile)
-                                T.fence_proxy_async()
-                                T.barrier_arrive(out_stored)
-                            gemm(
-""",
-    ),
+_WAITS_AT_ONCE: Edits = (
     (
         """\
                         if with_output:
-                            # It goes to its tile in the shadow of U' and S^T Q^T, and is told of
-                            # in that of V_new.
-                            T.barrier_wait(out_written, (chunk - begin + 1) % 2)
-                            T.copy(out_rows, out_tile)
+                            gemm(
+                                operand_0,
 """,
-        "",
-    ),
-    (
-        """\
-                        T.copy(factors[half, FORGET, :], forget)
-""",
-        "",
-    ),
-    (
-        "- forget[j] * u[i, j]",
-        "- factors[half, FORGET, j] * u[i, j]",
-    ),
-    (
         """\
                         if with_output:
-                            T.fence_proxy_async()
-                            T.barrier_arrive(out_stored)
-                        T.copy(factors[half, TO_LAST, :], to_last)
+                            T.wait_wgmma(0)
+                            T.warpgroup_fence_operand(v_new, num_regs=32)
+                            gemm(
+                                operand_0,
+""",
+    ),
+    ("T.wait_wgmma(2 if with_output else 0)", "T.wait_wgmma(0)"),
+    (
+        """\
+                            T.wait_wgmma(1)
+                            T.warpgroup_fence_operand(out, num_regs=32)
+""",
+        """\
+                            T.wait_wgmma(0)
+                            T.warpgroup_fence_operand(state, num_regs=64)
+                            T.warpgroup_fence_operand(out, num_regs=32)
+""",
+    ),
+)
+
+_SCALED_ALWAYS: Edits = (
+    ("UNIT_FLOOR = -60.0", "UNIT_FLOOR = 0.0"),
+    (
+        """\
+                        if keep < 1.0:
+                            for i, j in T.Parallel(columns, HEAD_DIM):
+                                state[i, j] *= keep
+""",
+        """\
+                        for i, j in T.Parallel(columns, HEAD_DIM):
+                            state[i, j] *= keep
+""",
+    ),
+)
+
+# The third tile of V goes with its stage.
+_TWO_STAGES: Edits = (
+    ("STAGES = 3", "STAGES = 2"),
+    (
+        """\
+            v_tile_2 = T.alloc_shared((CHUNK, columns), "bfloat16")
 """,
         "",
     ),
     (
-        "v_new_decayed[i, j] = v_new[i, j] * to_last[j]",
-        "v_new_decayed[i, j] = v_new[i, j] * factors[half, TO_LAST, j]",
+        """\
+                    v_tile_2: make_full_bank_swizzled_layout(v_tile_2),
+""",
+        "",
     ),
     (
         """\
-                            T.barrier_wait(scores_stored, (chunk - begin) % 2)
-                            for i, j in T.Parallel(columns, CHUNK):
-                                out[i, j] *= factors[half, FROM_START, j]
-                            T.barrier_arrive(factors_read[half])
+                        elif stage == 1:
+                            T.copy(v_tile_1, values)
+                        else:
+                            T.copy(v_tile_2, values)
 """,
         """\
-                            for i, j in T.Parallel(columns, CHUNK):
-                                out[i, j] *= factors[half, FROM_START, j]
-                            T.barrier_arrive(factors_read[half])
-                            T.barrier_wait(scores_stored, (chunk - begin) % 2)
+                        else:
+                            T.copy(v_tile_1, values)
 """,
     ),
     (
-        """\
-                T.barrier_wait(out_written, (end - begin + 1) % 2)
-""",
-        """\
-                T.barrier_wait(out_written, (end - begin) % 2)
-""",
+        "for s, v_tile in ((0, v_tile_0), (1, v_tile_1), (2, v_tile_2)):",
+        "for s, v_tile in ((0, v_tile_0), (1, v_tile_1)):",
     ),
-    (
-        """\
-                    for n in T.serial(end - begin + 1):
-                        T.barrier_wait(out_stored, n % 2)
-                        if n > 0:
-                            token = (begin + n - 1) * CHUNK
-                            T.copy(
-                                out_tile,
-                                output[b, token : token + CHUNK, v_head, first : first + columns],
+)
+
+_OUTPUT_QUERY = """\
+                            gemm(
+                                operand_0,
+                                q_tile[stage, :, 0 : HEAD_DIM // 2],
+                                out,
+                                transpose_B=True,
+                                clear_accum=True,
                             )
-                        T.barrier_arrive(out_written)
+                            gemm(
+                                operand_1,
+                                q_tile[stage, :, HEAD_DIM // 2 : HEAD_DIM],
+                                out,
+                                transpose_B=True,
+                            )
+"""
+
+# Products end in the order of their issue, and a half is one of them.
+_OUTPUT_QUERY_EARLY: Edits = (
+    (
+        f"""\
+                        if with_output:
+{_OUTPUT_QUERY}                        keep =""",
+        """\
+                        keep =""",
+    ),
+    (
+        """\
+                            T.barrier_arrive(out_stored[1 - half])
+""",
+        f"""\
+                            T.barrier_arrive(out_stored[1 - half])
+{_OUTPUT_QUERY}""",
+    ),
+    (
+        """\
+                        T.wait_wgmma(0)
+                        T.warpgroup_fence_operand(u, num_regs=32)
 """,
         """\
-                    for n in T.serial(end - begin):
-                        token = (begin + n) * CHUNK
-                        T.barrier_wait(out_stored, n % 2)
-                        T.copy(
-                            out_tile,
-                            output[b, token : token + CHUNK, v_head, first : first + columns],
-                        )
-                        T.barrier_arrive(out_written)
+                        T.wait_wgmma(2 if with_output else 0)
+                        T.warpgroup_fence_operand(u, num_regs=32)
+""",
+    ),
+    (
+        """\
+                        T.wait_wgmma(2 if with_output else 0)
+                        T.warpgroup_fence_operand(v_new, num_regs=32)
+""",
+        """\
+                        T.wait_wgmma(0)
+                        T.warpgroup_fence_operand(v_new, num_regs=32)
+""",
+    ),
+    (
+        """\
+                            T.wait_wgmma(1)
+                            T.warpgroup_fence_operand(out, num_regs=32)
+""",
+        """\
+                            T.warpgroup_fence_operand(out, num_regs=32)
+""",
+    ),
+)
+
+_ONE_ARRIVAL_A_WARP: Edits = (
+    (
+        "gemm = partial(",
+        """\
+@T.macro
+def arrive(barriers, index):
+    \"\"\"One thread of the warp arrives, once all of them are here.\"\"\"
+    T.sync_warp()
+    if T.shuffle_elect(32):
+        T.barrier_arrive(barriers[index])
+
+
+gemm = partial(""",
+    ),
+    ("T.barrier_arrive(released[stage])", "arrive(released, stage)"),
+    ("T.barrier_arrive(scores_stored[half])", "arrive(scores_stored, half)"),
+    ("T.barrier_arrive(out_stored[1 - half])", "arrive(out_stored, 1 - half)"),
+    ("T.barrier_arrive(out_stored[(steps + 1) % 2])", "arrive(out_stored, (steps + 1) % 2)"),
+    ("[state_threads + GROUP] * STAGES", "[(state_threads + GROUP) // 32] * STAGES"),
+    ("T.alloc_barrier([GROUP] * 2)", "T.alloc_barrier([GROUP // 32] * 2)"),
+    ("T.alloc_barrier([state_threads] * 2)", "T.alloc_barrier([state_threads // 32] * 2)"),
+)
+
+# The last chunk waits for the step after it, as its output would; the V that it reads is not used.
+_VALUES_AHEAD: Edits = (
+    (
+        """\
+                    T.clear(state)
+                for low, high, with_output in""",
+        """\
+                    T.clear(state)
+                T.barrier_wait(loaded[0], 0)
+                T.copy(v_tile_0, values)
+                T.fence_proxy_async()
+                for low, high, with_output in""",
+    ),
+    (
+        """\
+                        T.barrier_wait(loaded[stage], step // STAGES % 2)
+                        for i, j in T.Parallel(columns, HEAD_DIM // 2):
+                            operand_0""",
+        """\
+                        for i, j in T.Parallel(columns, HEAD_DIM // 2):
+                            operand_0""",
+    ),
+    (
+        """\
+                        if stage == 0:
+                            T.copy(v_tile_0, values)
+                        elif stage == 1:
+                            T.copy(v_tile_1, values)
+                        else:
+                            T.copy(v_tile_2, values)
+""",
+        "",
+    ),
+    (
+        """\
+                        T.wait_wgmma(0)
+                        T.warpgroup_fence_operand(state, num_regs=64)
+""",
+        """\
+                        following = (step + 1) % STAGES
+                        T.barrier_wait(loaded[following], (step + 1) // STAGES % 2)
+                        if following == 0:
+                            T.copy(v_tile_0, values)
+                        elif following == 1:
+                            T.copy(v_tile_1, values)
+                        else:
+                            T.copy(v_tile_2, values)
+                        T.fence_proxy_async()
+                        T.wait_wgmma(0)
+                        T.warpgroup_fence_operand(state, num_regs=64)
+""",
+    ),
+    (
+        """\
+                T.barrier_wait(loaded[steps % STAGES], steps // STAGES % 2)
+""",
+        "",
+    ),
+)
+
+# The first chunk is in one of the two loops only.
+_SECOND_GROUP_LATER: Edits = (
+    (
+        """\
+            out_stored = T.alloc_barrier([state_threads] * 2)
+""",
+        """\
+            out_stored = T.alloc_barrier([state_threads] * 2)
+            first_began = T.alloc_barrier(GROUP)
+""",
+    ),
+    (
+        """\
+                    T.clear(state)
+                for low, high, with_output in""",
+        """\
+                    T.clear(state)
+                if columns == HEAD_DIM and thread >= GROUP:
+                    T.barrier_wait(first_began, 0)
+                for low, high, with_output in""",
+    ),
+    (
+        """\
+                        T.wait_wgmma(0)
+                        T.warpgroup_fence_operand(u, num_regs=32)
+""",
+        """\
+                        if columns == HEAD_DIM and chunk == start and thread < GROUP:
+                            T.barrier_arrive(first_began)
+                        T.wait_wgmma(0)
+                        T.warpgroup_fence_operand(u, num_regs=32)
 """,
     ),
 )
@@ -157,62 +311,21 @@ VARIANTS = (
     ),
     Variant(
         "waits_at_once",
-        "a product is waited for before the next one is issued, but for S^T Q^T and S",
+        "a product is waited for before the next one is issued",
         True,
-        (
-            ("T.wait_wgmma(1 if with_output else 0)", "T.wait_wgmma(0)"),
-            (
-                """\
-                            T.wait_wgmma(1)
-                            T.warpgroup_fence_operand(state, num_regs=64)
-""",
-                """\
-                            T.wait_wgmma(0)
-                            T.warpgroup_fence_operand(state, num_regs=64)
-""",
-            ),
-        ),
+        _WAITS_AT_ONCE,
     ),
     Variant(
-        "scaled_late",
-        "S is scaled when V_new is there, not in the shadow of its product",
+        "scaled_always",
+        "S is scaled in every chunk, not when its unit falls",
         True,
-        (
-            (
-                """\
-                        for i, j in T.Parallel(columns, HEAD_DIM):
-                            state[i, j] *= keep
-                        if with_output:
-                            T.fence_proxy_async()
-                            T.barrier_arrive(out_stored)
-                        T.copy(factors[half, TO_LAST, :], to_last)
-                        T.wait_wgmma(0)
-                        T.warpgroup_fence_operand(v_new, num_regs=32)
-""",
-                """\
-                        if with_output:
-                            T.fence_proxy_async()
-                            T.barrier_arrive(out_stored)
-                        T.copy(factors[half, TO_LAST, :], to_last)
-                        T.wait_wgmma(0)
-                        T.warpgroup_fence_operand(v_new, num_regs=32)
-                        for i, j in T.Parallel(columns, HEAD_DIM):
-                            state[i, j] *= keep
-""",
-            ),
-        ),
+        _SCALED_ALWAYS,
     ),
     Variant(
         "two_stages",
         "inputs are loaded one chunk ahead instead of two",
         True,
-        (
-            ("STAGES = 3", "STAGES = 2"),
-            (
-                "for s, v_tile in ((0, v_tile_0), (1, v_tile_1), (2, v_tile_2)):",
-                "for s, v_tile in ((0, v_tile_0), (1, v_tile_1)):",
-            ),
-        ),
+        _TWO_STAGES,
     ),
     Variant(
         "200_registers",
@@ -233,11 +346,10 @@ VARIANTS = (
         (("FORGOTTEN = -14.0", "FORGOTTEN = -30.0"),),
     ),
     Variant(
-        "output_earlier",
-        "the output goes to shared memory before S^T Q^T is issued, and factors are read behind "
-        "the waits",
+        "output_query_early",
+        "S^T Q^T is issued before U' is waited for, not after V_new's product",
         True,
-        _OUTPUT_EARLIER,
+        _OUTPUT_QUERY_EARLY,
     ),
     Variant(
         "128_columns_only",
@@ -253,30 +365,20 @@ VARIANTS = (
     ),
     Variant(
         "one_arrival_a_warp",
-        "one thread of a warp arrives at a barrier for all",
+        "one thread of a warp arrives for all at released, scores_stored and out_stored",
         False,
-        (
-            (
-                "gemm = partial(",
-                """\
-@T.macro
-def arrive(barriers, index):
-    \"\"\"One thread of the warp arrives, once all of them are here.\"\"\"
-    T.sync_warp()
-    if T.shuffle_elect(32):
-        T.barrier_arrive(barriers[index])
-
-
-gemm = partial(""",
-            ),
-            ("T.barrier_arrive(released[stage])", "arrive(released, stage)"),
-            ("T.barrier_arrive(factors_read[half])", "arrive(factors_read, half)"),
-            ("T.barrier_arrive(scores_read)", "arrive(scores_read, 0)"),
-            ("T.barrier_arrive(scores_stored)", "arrive(scores_stored, 0)"),
-            ("T.barrier_arrive(out_stored)", "arrive(out_stored, 0)"),
-            ("[state_threads + GROUP]", "[(state_threads + GROUP) // 32]"),
-            ("T.alloc_barrier(GROUP)", "T.alloc_barrier(GROUP // 32)"),
-            ("T.alloc_barrier(state_threads)", "T.alloc_barrier(state_threads // 32)"),
-        ),
+        _ONE_ARRIVAL_A_WARP,
+    ),
+    Variant(
+        "values_ahead",
+        "V of the next chunk is read while the products of S and of the output run",
+        False,
+        _VALUES_AHEAD,
+    ),
+    Variant(
+        "second_group_later",
+        "the second state group starts when the first has issued its first U'",
+        False,
+        _SECOND_GROUP_LATER,
     ),
 )
