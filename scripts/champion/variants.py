@@ -66,7 +66,7 @@ _SCALED_ALWAYS: Edits = (
     ("UNIT_FLOOR = -60.0", "UNIT_FLOOR = 0.0"),
     (
         """\
-                        if keep < 1.0:
+                        if keep != 1.0:
                             for i, j in T.Parallel(columns, HEAD_DIM):
                                 state[i, j] *= keep
 """,

@@ -15,11 +15,11 @@ one is the left operand of the next, rounded to bfloat16 where it lies:
     O^T     = scale * exp(g) * (S^T @ Q^T) + V_new^T @ P^T
               where P = scale * lower(Q K^T * exp(g_i - g_j))
 
-Rows are value columns, and rows never meet: state groups of 128 threads hold 64 rows each and wait
-for nobody but the loads. A CTA has two, and while one rounds and scales, the other keeps the tensor
-cores busy. A third group computes P a chunk ahead. Of the last group one warp loads, one stores the
-output, and two turn gates into factors. V is read and O is written by the transposing ldmatrix and
-stmatrix.
+Rows are value columns, and rows never meet: state groups of 128 threads hold 64 rows each and do
+not wait for each other. A CTA has two, and while one rounds and scales, the other keeps the tensor
+cores busy. A third group computes P, up to two chunks ahead. Of the last group one warp loads, one
+stores the output, and two turn gates into factors. V is read and O is written by the transposing
+ldmatrix and stmatrix.
 
 More chains. With few heads most SMs have nothing to do, so a sequence is cut into segments, a CTA
 each. A segment needs the state before its first chunk. A chunk is a contraction times its gate, so
@@ -32,11 +32,11 @@ columns: there are twice as many chains, and a chunk takes two thirds of the tim
 
     barriers             what is handed over
     loaded [stage]       K, Q, V, A and factors of a chunk, and a free output tile; three stages
-    released [stage]     that all of this, and P, has been read
+    released [stage]     that K, Q, V, A, factors and P have been read
     scores_stored [2]    P
     out_stored [2]       the output of the chunk before
 
-A state group waits for two of them a chunk: P's group is up to two chunks ahead, the loads three.
+A state group waits for two of them a chunk, loaded and scores_stored.
 
 Products are issued early and waited for late, and other work stands in their shadow: the second
 half of S is rounded while the first is multiplied by K, the output of the chunk before goes to its
@@ -66,10 +66,10 @@ LOG2_SCALE = -3.5  # scale = 128^(-1/2)
 GROUP = 128
 LOOK_BACK = 128
 # Rows of a chunk's factors: g in base 2, beta, beta * exp(g), exp(g_last - g), scale * exp(g), and
-# what S is scaled by. S is in units of 2^unit in all of them.
+# what S is scaled by. The three exponentials are those of an S that is kept divided by 2^unit.
 G, WRITE, FORGET, TO_LAST, FROM_START, KEEP = range(6)
 # Where the unit of S would fall below 2^UNIT_FLOOR it is 1 again, and S is scaled. bfloat16 goes to
-# 2^127, so that a state may be 2^67 times this unit.
+# 2^127, so that a state may reach 2^67.
 UNIT_FLOOR = -60.0
 FORGOTTEN = -14.0
 # What a warm-up is taken to cost, in chunks with output: five chunks of random_decay, without
@@ -300,7 +300,7 @@ def compile_kernel(has_initial_state: bool, columns: int) -> Callable[..., None]
                                 transpose_B=True,
                             )
                         keep = factors[stage, KEEP, 0]
-                        if keep < 1.0:
+                        if keep != 1.0:
                             for i, j in T.Parallel(columns, HEAD_DIM):
                                 state[i, j] *= keep
                         T.copy(factors[stage, TO_LAST, :], to_last)
@@ -317,7 +317,7 @@ def compile_kernel(has_initial_state: bool, columns: int) -> Callable[..., None]
                             T.warpgroup_fence_operand(out, num_regs=32)
                             for i, j in T.Parallel(columns, CHUNK):
                                 out[i, j] *= from_start[j]
-                            T.barrier_wait(scores_stored[half], step // 2 % 2)
+                            T.barrier_wait(scores_stored[half], (chunk - begin) // 2 % 2)
                             if half == 0:
                                 gemm(v_new_operand, scores_tile_0, out, transpose_B=True)
                             else:
@@ -382,7 +382,7 @@ def compile_kernel(has_initial_state: bool, columns: int) -> Callable[..., None]
                             else:
                                 T.copy(scores, scores_tile_1)
                             T.fence_proxy_async()
-                        T.barrier_arrive(scores_stored[half])
+                            T.barrier_arrive(scores_stored[half])
                         T.barrier_arrive(released[stage])
 
             else:
@@ -425,31 +425,27 @@ def compile_kernel(has_initial_state: bool, columns: int) -> Callable[..., None]
                             )
                         T.barrier_arrive(loaded[stage])
                 elif thread < state_threads + GROUP + 64:
-                    # A chunk's step is told once the output three steps before has left its tile,
-                    # which is one of two: the next chunk's step stores it.
+                    # A step may begin once the output three steps before has left its tile, one of
+                    # two: it is written in that step, by the state groups.
                     for stage in T.serial(STAGES):
                         T.barrier_arrive(loaded[stage])
                     for step in T.serial(begin - start):
                         T.barrier_wait(loaded[step % STAGES], step // STAGES % 2)
                         T.barrier_arrive(loaded[step % STAGES])
-                    # What is handed over first is the output of no chunk.
-                    for n in T.serial(end - begin + 1):
-                        step = begin - start + n - 1
-                        T.barrier_wait(out_stored[(step + 2) % 2], n // 2 % 2)
-                        if n > 0:
-                            token = (start + step) * CHUNK
-                            for s, out_tile in ((0, out_tile_0), (1, out_tile_1)):
-                                if step % 2 == s:
-                                    T.copy(
-                                        out_tile,
-                                        output[
-                                            b,
-                                            token : token + CHUNK,
-                                            v_head,
-                                            first : first + columns,
-                                        ],
-                                    )
-                            T.barrier_arrive(loaded[step % STAGES])
+                    # What is handed over before these is the output of no chunk.
+                    for n in T.serial(end - begin):
+                        step = begin - start + n
+                        token = (begin + n) * CHUNK
+                        T.barrier_wait(out_stored[step % 2], (n + 1) // 2 % 2)
+                        for s, out_tile in ((0, out_tile_0), (1, out_tile_1)):
+                            if step % 2 == s:
+                                T.copy(
+                                    out_tile,
+                                    output[
+                                        b, token : token + CHUNK, v_head, first : first + columns
+                                    ],
+                                )
+                        T.barrier_arrive(loaded[step % STAGES])
                 else:
                     # A token a thread; the next chunk's gates are loaded before they are needed.
                     token = thread - (threads - CHUNK)
@@ -568,7 +564,7 @@ def gdn_prefill_forward(
     q, k: [B, T, Hq, 128] bfloat16. v: [B, T, Hv, 128] bfloat16. g_cumsum, beta: [B, T, Hv] float32.
     A: [B, T, Hv, 64] bfloat16. initial_state: [B, Hv, 128, 128] float32, zeros where None.
     Returns output [B, T, Hv, 128] bfloat16 and final_state [B, Hv, 128, 128] float32, in buffers
-    that the next call with values of this shape overwrites.
+    that the next call with values of this shape overwrites, and must not get as initial_state.
     """
     output, final_state = buffers(v.shape, v.device)
     has_initial_state = initial_state is not None
