@@ -99,6 +99,22 @@ def test_a_core_that_turns_slow_is_left_when_it_is_looked_at_again(four: Machine
     assert not four.mask & four.slow
 
 
+def test_looking_and_trying_take_two_percent_of_the_time_at_most(four: Machine) -> None:
+    core = QuickestCore(four.work)
+    core.settle()
+    four.slow = set(four.allowed)
+    began, spent, tries = four.clock, 0, 0
+    while four.clock < began + 10**10:
+        four.later(5)
+        before = four.clock
+        four.worked_on.clear()
+        core.settle()
+        spent += four.clock - before
+        tries += four.worked_on == four.allowed
+    assert 2 < tries
+    assert spent < (0.02 + 0.02) * 10**10
+
+
 def test_one_look_at_a_core_that_is_still_quick_tries_no_other(four: Machine) -> None:
     core = QuickestCore(four.work)
     core.settle()

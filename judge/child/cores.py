@@ -15,7 +15,8 @@ import torch
 _MOST_CORES = 16
 _ROUNDS = 5
 _RECORDS = 20
-_LOOK_EVERY_NS, _TRY_EVERY_NS = 20e6, 100e6
+_LOOK_EVERY_NS = 20e6
+_SHARE = 0.02  # of the time, at most, for looking, and as much for trying other cores
 _STILL_QUICK = 1.25  # of the least pace seen: no other core is tried
 _CLEARLY_QUICKER = 0.8  # of the pace here: what is closer is not worth a move
 _TAKEN_NS = 0.5e6  # a thread that arrives on an idle core runs earlier than this
@@ -36,18 +37,19 @@ class QuickestCore:
         self._allowed = sorted(os.sched_getaffinity(0))
         self._kept = False
         self._least_ns = math.inf
-        self._looked_ns = self._tried_ns = -math.inf
+        self._look_again_ns = self._try_again_ns = -math.inf
 
     def settle(self, *, now: bool = False) -> None:
         """Stay on one core, which is looked at again from time to time, or now."""
-        if self._kept and not now and time.perf_counter_ns() < self._looked_ns + _LOOK_EVERY_NS:
+        began_ns = time.perf_counter_ns()
+        if self._kept and not now and began_ns < self._look_again_ns:
             return
         try:
             self._choose()
             self._kept = True
         except OSError:  # the process may use other cores by now
             self.leave()
-        self._looked_ns = time.perf_counter_ns()
+        self._look_again_ns = _next_ns(began_ns, _LOOK_EVERY_NS)
 
     def leave(self) -> None:
         """Let the thread run on all its cores again."""
@@ -59,8 +61,9 @@ class QuickestCore:
         here = core_now()
         self._work()
         pace_ns = self._pace_ns(here)
-        recently = time.perf_counter_ns() < self._tried_ns + _TRY_EVERY_NS
-        if (pace_ns > _STILL_QUICK * self._least_ns and not recently) or self._least_ns == math.inf:
+        began_ns = time.perf_counter_ns()
+        slow = pace_ns > _STILL_QUICK * self._least_ns and began_ns >= self._try_again_ns
+        if slow or self._least_ns == math.inf:
             count = min(len(self._allowed), _MOST_CORES)
             tried = {self._allowed[len(self._allowed) * n // count] for n in range(count)}
             paces = {core: self._pace_ns(core) for core in sorted(tried - {here})}
@@ -68,7 +71,7 @@ class QuickestCore:
             moves = quickest != here and paces[quickest] < _CLEARLY_QUICKER * pace_ns
             os.sched_setaffinity(0, {quickest if moves else here})
             self._least_ns = min([self._least_ns, *paces.values()])
-            self._tried_ns = time.perf_counter_ns()
+            self._try_again_ns = _next_ns(began_ns)
         self._least_ns = min(self._least_ns, pace_ns)
 
     def _pace_ns(self, core: int) -> float:
@@ -84,6 +87,12 @@ class QuickestCore:
             self._work()
             times.append(time.perf_counter_ns() - start)
         return statistics.median(times)
+
+
+def _next_ns(began_ns: float, least_ns: float = 0.0) -> float:
+    """When what began then and ends now may be done again, so that it takes no more than _SHARE."""
+    now = time.perf_counter_ns()
+    return now + max(least_ns, (now - began_ns) / _SHARE)
 
 
 @contextmanager
