@@ -72,9 +72,10 @@ KERNELS = [
     rung("v06_warp_specialized", "True", "32"),
     rung("v07_gva_dv", "True", "64"),
     rung("v14_cuda_graph", "True", "128"),
-    # Three products of a chunk without output, five of one with, and the helper group's one.
+    # Three products of a chunk without output, five of one with, and P's one. S^T is two operands,
+    # which makes U' and S^T Q^T two each, and P V_new stands there for each of P's two tiles.
     *(
-        replace(rung("champion", "True", columns, gemms=9), since=(0, 1, 15))
+        replace(rung("champion", "True", columns, gemms=13), since=(0, 1, 15))
         for columns in ("64", "128")
     ),
     rung("experiments/v03_qk_double_buffer", "True"),
